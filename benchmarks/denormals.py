@@ -22,7 +22,7 @@ import quadric
 from quadric import Network
 from quadric.datasets import mnist
 from quadric.torch import Quadratic
-from quadric.training._mini_batch import MiniBatch
+from quadric.training._steppers import MiniBatch
 
 BATCH, EPOCHS, RATE = 256, 2, 3e-4
 Times = dict[str, list[tuple[float, float]]]  # wall time and CPU time by contender

@@ -13,9 +13,9 @@ from benchmarks import numpy_baseline
 from benchmarks.timing import best_seconds
 from quadric import Network
 from quadric.apps.paper._cost import seconds_per_step
-from quadric.core._stack import Stack
-from quadric.training._per_sample import PerSample
-from quadric.training._run import Options, Samples, TrainingState
+from quadric.core import Stack
+from quadric.training import Options, Samples, TrainingState
+from quadric.training._steppers import PerSample
 
 SAMPLES, NUMPY_SAMPLES, RATE = 10_000, 400, 0.01
 KINDS = ("linear", "quadratic", "reduced")

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from quadric import Network
-from quadric.kernels._lanes import UNIT_BYTES
-from quadric.training._per_sample import PackedLayers
+from quadric.kernels import UNIT_BYTES
+from quadric.training._steppers import PackedLayers
 
 OUTPUT = Path(__file__).with_suffix(".svg")
 INK, FAINT, LINE = "#1f2933", "#52606d", "#9aa5b1"

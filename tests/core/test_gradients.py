@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from quadric import Network
-from quadric.core._activations import ACTIVATIONS
+from quadric.core import ACTIVATIONS
 from tests.support.networks import (
     ENDS,
     HIDDEN,

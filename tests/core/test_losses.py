@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from quadric import Network
-from quadric.core._activations import ACTIVATIONS
-from quadric.core._losses import LOSSES, check_loss, infer_loss
+from quadric.core import ACTIVATIONS, LOSSES, check_loss
+from quadric.core._activations_and_losses import infer_loss
 from tests.support.scripts import output_of
 
 
@@ -97,7 +97,7 @@ def test_the_loss_is_a_mean_over_samples_of_sums_over_outputs():
 def test_activations_match_numpy_with_and_without_compilation():
     script = (
         "import numpy as np\n"
-        "from quadric.core._activations import ACTIVATIONS, exp\n"
+        "from quadric.core._activations_and_losses import ACTIVATIONS, exp\n"
         "z = np.array([[-800.0, -1.0, 0.0, 2.0, 800.0]])\n"
         "print(np.allclose(ACTIVATIONS['tanh'].function(z), np.tanh(z), rtol=1e-15))\n"
         "a = ACTIVATIONS['logistic'].function(z)\n"

@@ -11,7 +11,8 @@ from hypothesis import given, settings, strategies as st
 from threadpoolctl import threadpool_limits
 
 from quadric.core import _quadratic_form as quadratic_form
-from quadric.core._quadratic_form import PythonThreads, gradients, values
+from quadric.core._quadratic_form import gradients, values
+from quadric.kernels import PythonThreads
 
 TOLERANCE = {np.dtype("float32"): 1e-5, np.dtype("float64"): 1e-13}
 
@@ -134,7 +135,7 @@ def test_results_do_not_depend_on_the_number_of_threads(B, n, m, count, seed):
     with pytest.MonkeyPatch.context() as patch:
         team = PythonThreads(lambda: count)
         team.worth = 1
-        patch.setattr(quadratic_form, "_TEAM", team)
+        patch.setattr(quadratic_form, "_team", lambda: team)
         together = computed(*arrays)
     assert all(np.array_equal(a, b) for a, b in zip(alone, together, strict=True))
 
@@ -152,7 +153,7 @@ def test_as_many_threads_as_numpy_uses(monkeypatch):
     results = {}
     for count in (1, 2):
         with threadpool_limits(count):
-            assert quadratic_form._TEAM.count() == count
+            assert quadratic_form._team().count() == count
             results[count] = computed(*arrays)
     assert tickets == [2, 2]  # a single thread needs no team
     assert all(np.array_equal(a, b) for a, b in zip(results[1], results[2], strict=True))
@@ -169,8 +170,9 @@ class Interrupt(Exception):
 def interrupt(*_):
     raise Interrupt
 
-form._TEAM = form.PythonThreads(lambda: 4)
-form._TEAM.worth = 1
+team = form.kernels.PythonThreads(lambda: 4)
+team.worth = 1
+form._team = lambda: team
 rng = np.random.default_rng(0)
 X, packed = rng.normal(size=(400, 40)), rng.normal(size=(820, 30))
 true = form.values(X, packed)

@@ -1,7 +1,5 @@
 """Fitted attributes: those of scikit-learn, and parameters that can be assigned."""
 
-import pickle
-
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -49,19 +47,6 @@ def test_the_attributes_of_a_linear_model_do_not_exist(logistic, name):
 def test_selectors_keep_the_features_of_an_interaction(selector):
     kept = clone(selector).fit(X, PRODUCT).get_support()
     assert kept.tolist() == [True, True, False, False, False]
-
-
-def test_models_of_earlier_versions_can_be_loaded(logistic):
-    state = logistic.__getstate__()
-    for name in ("penalty", "l1_ratio", "dual", "intercept_scaling", "n_jobs"):
-        del state[name]
-    state |= {"coef_": logistic.w_, "intercept_": logistic.b_, "n_iter_": int(logistic.n_iter_[0])}
-    restored = QuadraticLogisticRegression.__new__(QuadraticLogisticRegression)
-    restored.__setstate__(state)
-    restored = pickle.loads(pickle.dumps(restored))
-    assert restored.get_params() == logistic.get_params()
-    assert np.array_equal(restored.predict_proba(X), logistic.predict_proba(X))
-    assert restored.n_iter_ == logistic.n_iter_
 
 
 def test_the_number_of_iterations_is_an_array():

@@ -31,7 +31,7 @@ from quadric import (
 )
 from quadric.datasets import clusters
 from quadric.estimators._data import hold_out, with_class_weight
-from quadric.training._run import Options, Samples
+from quadric.training import Options, Samples
 
 RNG = np.random.default_rng(0)
 PAPER = {"solver": "sgd", "batch_size": 1, "momentum": 0.0}
@@ -631,7 +631,7 @@ def test_divergence_is_recovered_from_or_raised(options):
     with pytest.warns(ConvergenceWarning, match=r"diverged \d+ time.*learning rate lowered"):
         model = QuadraticRegressor(**settings).fit(X, y)
     assert np.isfinite(model.predict(X)).all()
-    assert model._state.damping < 1
+    assert model._state.schedule.damping < 1
 
 
 def test_a_fit_that_cannot_recover_stops():

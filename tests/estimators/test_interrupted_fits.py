@@ -21,8 +21,8 @@ Y = {
 }
 # functions that `fit` calls before there is a network, and while a candidate is chosen
 EARLY = {
-    QuadraticClassifier: ("quadric.estimators._data.as_samples", "quadric.estimators._base.select"),
-    QuadraticRegressor: ("quadric.estimators._data.as_samples", "quadric.estimators._base.select"),
+    QuadraticClassifier: ("quadric.estimators._data.as_samples", "quadric.estimators._base.choose"),
+    QuadraticRegressor: ("quadric.estimators._data.as_samples", "quadric.estimators._base.choose"),
     QuadraticLogisticRegression: (
         "quadric.estimators._logistic.merge_repeated",
         "quadric.estimators._logistic.train",
@@ -62,7 +62,7 @@ def test_faults_R11_an_interrupted_refit_leaves_the_network_of_other_classes(mon
 @pytest.mark.parametrize("of", [QuadraticClassifier, QuadraticRegressor])
 def test_faults_R11_an_interrupted_choice_leaves_the_network_of_other_data(of, monkeypatch):
     model = of(random_state=0).fit(X, Y[of])
-    monkeypatch.setattr("quadric.estimators._base.select", interrupt)
+    monkeypatch.setattr("quadric.estimators._base.choose", interrupt)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X[:, :2], Y[of])
     with pytest.raises(NotFittedError):

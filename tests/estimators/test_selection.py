@@ -172,16 +172,17 @@ def test_the_relevance_of_an_input_is_the_norm_of_its_weights():
 
 
 def test_of_equally_good_models_the_simplest_is_chosen():
-    small, large = (
+    networks = [
         Network.create(2, [(kind, 1, "logistic")], rng=0) for kind in ("linear", "quadratic")
-    )
+    ]
+    small, large = (Stack(network.layers, network.activations) for network in networks)
     losses = np.random.default_rng(0).random(50)
     trials = [
         Trial(Candidate((("quadratic", 1),), 1.0), [large], losses=losses),
         Trial(Candidate((("linear", 1),), 1.0), [small], losses=losses[::-1]),
     ]
     held = Samples(np.zeros((50, 2)), np.zeros((50, 1)))
-    contest = _Contest([(held, held)], "binary_cross_entropy", Options())
+    contest = _Contest([(held, held)], Options())
     assert contest.simplest(trials) is trials[1]
     trials[1].losses = losses + 0.1  # worse for every sample
     assert contest.simplest(trials) is trials[0]

@@ -103,4 +103,4 @@ def test_progress_in_a_notebook_is_a_bar_that_is_updated(monkeypatch):
 def test_progress_elsewhere_is_printed_in_lines(monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: False, raising=False)
     monkeypatch.setattr(_messages, "_lines", lambda *_: "lines")
-    assert _messages.progress("fit", 3, verbose=True) == "lines"
+    assert _messages.progress("fit", 3) == "lines"

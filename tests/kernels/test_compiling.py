@@ -18,7 +18,7 @@ print(counts.tolist())
 """
 APPLY = """
 import numpy as np
-from quadric.kernels._elementwise import apply
+from quadric.kernels._activations_and_losses import apply_elementwise as apply
 print(apply("logistic", np.zeros(3)).tolist())
 """
 

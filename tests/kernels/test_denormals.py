@@ -9,9 +9,8 @@ from llvmlite import binding, ir
 pytest.importorskip("torch")  # sets the mode
 
 from quadric import Network, kernels
-from quadric.core._activations import ACTIVATIONS
-from quadric.core._quadratic_form import PythonThreads
-from quadric.kernels import _compiling, _denormals, _quadratic_form as loops, _rows
+from quadric.core import ACTIVATIONS
+from quadric.kernels import PythonThreads, _compiling, _denormals, _quadratic_form as loops, _rows
 from tests.support.denormals import (
     flushes,
     flushing,
@@ -53,7 +52,7 @@ def form_results(X, P, dz, threads=1):
         (loops.values, (z.ctypes.data, 0, 0)),
         (loops.gradients, (dz.ctypes.data, dX.ctypes.data, dP.ctypes.data)),
     ):
-        loops.run(loop, team.threads_for, team.run, X.dtype, (B, n, m, n), (*given, *others))
+        loops.run_quadratic_form(loop, team, X.dtype, (B, n, m, n), (*given, *others))
     return [z, dX, dP]
 
 

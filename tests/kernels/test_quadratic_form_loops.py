@@ -7,8 +7,7 @@ import threading
 import numpy as np
 import pytest
 
-from quadric.core._quadratic_form import PythonThreads
-from quadric.kernels import _quadratic_form as loops
+from quadric.kernels import PythonThreads, _quadratic_form as loops
 
 PAGE = mmap.PAGESIZE
 MARK = 0xA5
@@ -69,7 +68,7 @@ class Team(PythonThreads):
 
 def run_loop(loop, team, *arguments):
     """Run a loop with the threads of a team."""
-    loops.run(loop, team.threads_for, team.run, *arguments)
+    loops.run_quadratic_form(loop, team, *arguments)
 
 
 SAMPLES = [0, 1, 7, 15, 16, 17, 31, 32, 33, 127, 128, 129, 255, 256, 257, 385, 513, 600]

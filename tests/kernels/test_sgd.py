@@ -13,13 +13,13 @@ from hypothesis import given, settings, strategies as st
 from scipy import sparse
 
 import quadric
-from quadric import DivergenceError, Network
-from quadric.core._stack import Stack
+from quadric import DivergenceError, Network, kernels
+from quadric.core import Stack
 from quadric.kernels import _sgd as sgd
+from quadric.training import Options, Samples, TrainingState, _steppers
 from quadric.training._divergence import Watch
-from quadric.training._mini_batch import MiniBatch
-from quadric.training._per_sample import PerSample
-from quadric.training._run import FailedEpochError, Options, Samples, TrainingState
+from quadric.training._run import FailedEpochError
+from quadric.training._steppers import MiniBatch, PerSample
 from quadric.training._train import run_epochs
 from tests.support.networks import (
     ENDS,
@@ -360,7 +360,7 @@ def test_other_threads_run_during_the_compiled_loop(monkeypatch):
         return result
 
     stepper.run_epoch(np.arange(2), 1e-4)  # compiles, or loads from the cache
-    monkeypatch.setattr(sgd, "sgd_epoch", watched)
+    monkeypatch.setattr(kernels, "sgd_epoch", watched)
     interval = sys.getswitchinterval()
     sys.setswitchinterval(60)  # a thread that holds the GIL is not interrupted
     try:
@@ -449,7 +449,7 @@ def test_a_damaged_or_missing_cache_of_a_shared_loop_causes_no_failure(damage, t
     script = (
         "import numpy as np, numba.core.caching as c\n"
         + ("c.CacheImpl._locator_classes = []\n" if damage == "nowhere to write" else "")
-        + "from quadric.kernels._elementwise import apply\n"
+        + "from quadric.kernels import apply_elementwise as apply\n"
         "print(apply('logistic', np.zeros(3)).tolist())\n"
     )
 
@@ -463,7 +463,7 @@ def test_a_damaged_or_missing_cache_of_a_shared_loop_causes_no_failure(damage, t
         ).stdout
 
     assert run() == "[0.5, 0.5, 0.5]\n"
-    files = [path for path in tmp_path.rglob("*.nb*") if "elementwise" in path.name]
+    files = [path for path in tmp_path.rglob("*.nb*") if "_activations_and_losses" in path.name]
     assert bool(files) == (damage == "truncated")
     if damage == "truncated":
         for path in files:
@@ -473,7 +473,7 @@ def test_a_damaged_or_missing_cache_of_a_shared_loop_causes_no_failure(damage, t
 
 @pytest.mark.sample(2)
 @pytest.mark.slow
-@pytest.mark.parametrize("edited", ["_lanes", "_compiling", "_layout", "_equations", "_sgd"])
+@pytest.mark.parametrize("edited", ["_lanes", "_compiling", "_layout", "_blocks", "_sgd"])
 def test_the_cache_detects_an_edit_of_any_kernel_file(edited, tmp_path):
     """numba itself checks only the modification time and size of the function's own file."""
     package = Path(quadric.__file__).parent
@@ -544,10 +544,9 @@ def test_csr_with_duplicates_and_a_false_flag_equals_dense():
 
 
 def test_dense_rows_that_are_mostly_zeros_are_compressed_exactly(monkeypatch):
-    from quadric.training import _per_sample
-    from quadric.training._per_sample import _compress
+    from quadric.training._steppers import _compress
 
-    monkeypatch.setattr(_per_sample, "WORTH_COMPRESSING", 0)
+    monkeypatch.setattr(_steppers, "WORTH_COMPRESSING", 0)
     rng = np.random.default_rng(16)
     for n in (1, 7, 16, 33, 100):
         for dtype in (np.float32, np.float64):

@@ -4,7 +4,7 @@ A name may be a pattern of `fnmatch`, with `?` for the square brackets around pa
 name that matches a test counts. Every such test must fail, unless its reason is None.
 """
 
-PRIVATE = "it uses private methods or the order in which private attributes are set"
+PRIVATE = "it uses private methods or attributes, such as _optimizer and _no_improvement_count"
 STDERR = "verbose=True prints to stderr, because stdout belongs to the program"
 RECOVERS = "a diverging fit is repaired with a lower learning rate instead of ending with NaN"
 SINGLE = "the only member of a class is used for training, so that early stopping needs no other"
@@ -19,6 +19,10 @@ FLOAT32 = "L-BFGS stops elsewhere with float32, because the features are not sca
 LINEAR_KINDS = {
     "test_fit": PRIVATE,
     "test_gradient": PRIVATE,
+    "test_learning_rate_warmstart": PRIVATE,
+    "test_adaptive_learning_rate": PRIVATE,
+    "test_n_iter_no_change": PRIVATE,
+    "test_n_iter_no_change_inf": PRIVATE,
     "test_predict_proba_multilabel": ROUNDING,
     "test_verbose_sgd": STDERR,
     "test_early_stopping_stratified": SINGLE,
@@ -28,6 +32,10 @@ LINEAR_KINDS = {
 OUR_DEFAULTS = {
     "test_fit": PRIVATE,
     "test_gradient": PRIVATE,
+    "test_learning_rate_warmstart": PRIVATE,
+    "test_adaptive_learning_rate": PRIVATE,
+    "test_n_iter_no_change": PRIVATE,
+    "test_n_iter_no_change_inf": PRIVATE,
     "test_lbfgs_regression?X0-y0?": PENALTY,
     "test_predict_proba_multilabel": PENALTY,
     "test_verbose_sgd": STDERR,

@@ -7,8 +7,8 @@ import pytest
 from tests.peers.differences import LINEAR_KINDS, LOGISTIC, OUR_DEFAULTS
 
 RUNS = {
-    "test_mlp_with_linear_kinds": (LINEAR_KINDS, 6),
-    "test_mlp_with_our_defaults": (OUR_DEFAULTS, 10),
+    "test_mlp_with_linear_kinds": (LINEAR_KINDS, 10),
+    "test_mlp_with_our_defaults": (OUR_DEFAULTS, 13),
     "test_logistic": (LOGISTIC, None),
 }
 

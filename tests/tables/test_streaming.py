@@ -241,7 +241,7 @@ def test_targets_too_small_to_be_squared_give_finite_parameters(tmp_path):
 
 @pytest.mark.slow
 def test_ctrl_c_stops_the_run_and_not_just_one_buffer(table, monkeypatch):
-    from quadric.training._mini_batch import MiniBatch
+    from quadric.training._steppers import MiniBatch
 
     calls = [0]
     original = MiniBatch.run_epoch

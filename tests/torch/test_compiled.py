@@ -15,7 +15,7 @@ from torch.func import functional_call
 from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode
 
-from quadric.core._quadratic_form import PythonThreads
+from quadric.kernels import OpenMPThreads, PythonThreads
 from quadric.kernels._lanes import UNIT_BYTES
 from quadric.kernels._quadratic_form_loops import UNITS
 from quadric.torch import Quadratic, _quadratic_form as loops
@@ -42,14 +42,14 @@ def assert_close(found, wanted):
 def threads(monkeypatch):
     """Return a function that sets the number of threads and gives work to each of them."""
     before = torch.get_num_threads()
-    monkeypatch.setattr(loops._OpenMP, "worth", 1)
+    monkeypatch.setattr(OpenMPThreads, "worth", 1)
     yield torch.set_num_threads
     torch.set_num_threads(before)
 
 
 def team_of_openmp():
     team = loops._team()
-    if not isinstance(team, loops._OpenMP):
+    if not isinstance(team, OpenMPThreads):
         pytest.skip("torch does not use GNU OpenMP")
     return team
 
@@ -99,16 +99,16 @@ def test_the_loops_match_einsum(shape, dtype):
 @settings(max_examples=60, deadline=None)
 def test_results_do_not_depend_on_the_number_of_threads(B, n, m, count, seed):
     x, P, dz = tensors((B, n), (n * (n + 1) // 2, m), (B, m), dtype=torch.float32, seed=seed)
-    before, worth = torch.get_num_threads(), loops._OpenMP.worth
+    before, worth = torch.get_num_threads(), OpenMPThreads.worth
     try:
         torch.set_num_threads(1)
         one = results(x, P, dz)
         torch.set_num_threads(count)
-        loops._OpenMP.worth = 1
+        OpenMPThreads.worth = 1
         several = results(x, P, dz)
     finally:
         torch.set_num_threads(before)
-        loops._OpenMP.worth = worth
+        OpenMPThreads.worth = worth
     assert all(torch.equal(a, b) for a, b in zip(one, several, strict=True))
 
 

@@ -31,7 +31,7 @@ BIASES = ("b", "c")
 
 
 def loss_of(module, name, X, Y):
-    """Compute the loss as in quadric.core._losses: sum over outputs, mean over samples."""
+    """Compute the loss as in quadric.core.LOSSES: sum over outputs, mean over samples."""
     z = module.logits(X)
     if name == "binary_cross_entropy":
         total = binary_cross_entropy_with_logits(z, Y, reduction="sum")

@@ -24,11 +24,11 @@ from quadric import (
     QuadraticRegressor,
     load,
 )
-from quadric.core._stack import Stack
+from quadric.core import Stack
+from quadric.training import Options, Samples, TrainingState, train
 from quadric.training._divergence import Watch
-from quadric.training._mini_batch import MiniBatch
-from quadric.training._run import Options, Samples, TrainingState
-from quadric.training._train import train
+from quadric.training._run import Schedule
+from quadric.training._steppers import MiniBatch
 from tests.support.networks import make_network, max_difference, targets
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -72,7 +72,7 @@ def test_a_state_continues_bit_identically_after_a_round_trip(options):
     assert max_difference(whole, parts) == 0.0
     assert state.history.loss == states.history.loss
     assert state.samples == states.samples == 240
-    assert state.steps == states.steps
+    assert state.optimizer.steps == states.optimizer.steps
 
 
 def test_without_resume_no_state_is_kept():
@@ -80,7 +80,7 @@ def test_without_resume_no_state_is_kept():
     samples = Samples(rng.normal(size=(20, 3)), targets("binary_cross_entropy", 20, 2, rng))
     options = Options(solver="adam", batch_size=5, epochs=2)
     one = make_network(("linear", "quadratic"), "tanh", "logistic")
-    other, used = one.copy(), TrainingState(damping=0.1)
+    other, used = one.copy(), TrainingState(schedule=Schedule(damping=0.1))
     spare = one.copy()
     for net, state in ((spare, used), (one, used), (other, TrainingState())):
         run(net, samples, options, state, np.random.default_rng(1))
@@ -147,7 +147,7 @@ def test_one_sample_at_a_time_is_not_divergence():
         for i in range(1500):
             mine.partial_fit(X[i : i + 1], y[i : i + 1])
             mlp.partial_fit(X[i : i + 1], y[i : i + 1])
-    assert mine._state.damping == 1.0
+    assert mine._state.schedule.damping == 1.0
     assert mine.score(X, y) > 0.99
     assert mlp.score(X, y) > 0.99
 
@@ -162,7 +162,7 @@ def test_class_by_class_is_not_divergence(options):
         for k in range(10):
             for _ in range(30):
                 model.partial_fit(X[y == k], y[y == k], classes=np.arange(10))
-    assert model._state.damping == 1.0
+    assert model._state.schedule.damping == 1.0
     assert model.score(X[y == 9], y[y == 9]) == 1.0
 
 
@@ -178,9 +178,9 @@ def test_a_warm_start_on_other_targets_is_not_divergence(options):
         warnings.simplefilter("ignore", ConvergenceWarning)
         assert model.fit(X, y).loss_ < 1e-2
         model.fit(X, y + 100.0)
-    assert model._state.recoveries == 0
+    assert model._state.call.recoveries == 0
     assert model.n_iter_ > 12  # the loss is not compared with the best loss of the old targets
-    assert model._state.loss_at_end < 0.9 * model._state.loss_at_start
+    assert model._state.call.loss_at_end < 0.9 * model._state.call.loss_at_start
 
 
 def test_heavy_tails_are_not_divergence():
@@ -223,30 +223,31 @@ def test_a_lowered_rate_rises_again():
     )
     with pytest.warns(ConvergenceWarning, match="diverged"):
         model.partial_fit(X, y, classes=np.arange(10))
-    damping = model._state.damping
+    damping = model._state.schedule.damping
     assert damping < 1
     model.set_params(learning_rate_init=1e-4)
     for call in range(1, 12):
         model.partial_fit(X, y)
-        assert model._state.damping == min(1.0, damping * 2**call)
+        assert model._state.schedule.damping == min(1.0, damping * 2**call)
 
 
 def test_a_rate_that_fails_again_rises_more_slowly():
-    net, state = Network([Linear([[1.0]], [0.0])], ["identity"]), TrainingState(damping=1e-3)
-    state.failed_calls = 3
+    net = Network([Linear([[1.0]], [0.0])], ["identity"])
+    schedule = Schedule(damping=1e-3, failed_calls=3)
+    state = TrainingState(schedule=schedule)
     samples = Samples(np.ones((2, 1)), np.ones((2, 1)))
     watch = Watch(Stack(net.layers, net.activations), samples, Options(resume=True), state, 0.0)
     for call in range(1, 13):
         watch.end_call()
-        assert state.damping == 1e-3 * 2 ** (call // 4)
-    state.recoveries = 1
+        assert schedule.damping == 1e-3 * 2 ** (call // 4)
+    state.call.recoveries = 1
     watch.end_call()
-    assert state.failed_calls == 4
-    state.recoveries, state.damping = 0, 1.0
+    assert schedule.failed_calls == 4
+    state.call.recoveries, schedule.damping = 0, 1.0
     for _ in range(128):
-        assert state.failed_calls == 4
+        assert schedule.failed_calls == 4
         watch.end_call()
-    assert state.failed_calls == 0
+    assert schedule.failed_calls == 0
 
 
 @pytest.mark.filterwarnings("ignore:Training diverged")
@@ -256,7 +257,7 @@ def test_a_single_step_that_diverges_is_undone():
     model = QuadraticClassifier(solver="sgd", learning_rate_init=0.5, random_state=0)
     for _ in range(50):
         model.partial_fit(X, y, classes=np.arange(10))
-    assert model._state.failed_calls > 0
+    assert model._state.schedule.failed_calls > 0
     assert max(model.loss_curve_) < 10 * model.loss_curve_[0]
     assert model.score(X, y) > 0.98
 
@@ -267,7 +268,7 @@ def test_a_batch_that_fails_at_every_rate_does_not_lower_the_rate():
     model.partial_fit(X, y, classes=np.arange(10))
     with pytest.raises(DivergenceError, match="lowered 12 times before"):
         model.partial_fit(np.full((3, 64), 1e200), y[:3])
-    assert model._state.damping == 1.0
+    assert model._state.schedule.damping == 1.0
 
 
 @pytest.mark.parametrize("options", [{"solver": "adam"}, {"solver": "sgd"}, PAPER])

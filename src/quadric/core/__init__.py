@@ -3,7 +3,7 @@
 Start with `_layers`. The package may import `quadric.kernels` and `quadric.utils`.
 """
 
-from quadric.core._activations import ACTIVATIONS
+from quadric.core._activations_and_losses import ACTIVATIONS, LOSSES, accuracy, check_loss
 from quadric.core._initial_values import INITIAL_VALUES, draw_layers, glorot_variances
 from quadric.core._layers import (
     LAYERS,
@@ -14,13 +14,12 @@ from quadric.core._layers import (
     checked_array as checked_array,
     parameters,
 )
-from quadric.core._losses import LOSSES, accuracy, check_loss
-from quadric.core._quadratic_form import PythonThreads as PythonThreads, n_inputs as n_inputs
-from quadric.core._stack import Stack, block_rows, columns_needed
-from quadric.core._variance import (
+from quadric.core._quadratic_form import (
     monomial_coefficients as monomial_coefficients,
+    n_inputs as n_inputs,
     term_variances as term_variances,
 )
+from quadric.core._stack import Stack, block_rows, columns_needed
 
 __all__ = [
     "ACTIVATIONS",

@@ -6,20 +6,16 @@ The upper triangles of m symmetric matrices are stored side by side in one array
     p     0     1     2    ...   n-1    n    n+1   ...
     pair  (1,1) (1,2) (1,3) ... (1,n) (2,2) (2,3)  ...
 
-The loops are compiled; `kernels._quadratic_form_loops` describes them. The torch layers call the
+The loops are compiled; `kernels` describes them. The torch layers call the
 same loops.
 """
 
-import _thread
-import contextlib
-import ctypes
-import time
-from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
 
+from quadric import kernels
 from quadric.checks import Array
 from quadric.utils import loop_threads
 
@@ -61,11 +57,29 @@ def _places(n: int) -> tuple[Array, Array]:
     return rows * n + columns, of_matrix.ravel()
 
 
+def term_variances(slopes: Array, products: Array, std: Array) -> tuple[Array, Array]:
+    """Variances of slopes_i d_i and of products_ij d_i d_j for independent normal d.
+
+    The d_i have mean 0 and standard deviation std_i, so that d_i^2 has variance 2 std_i^4 and
+    d_i d_j has variance std_i^2 std_j^2. All these terms are uncorrelated, so the variance of their
+    sum is the sum of their variances. `products` is upper triangular.
+    """
+    squares = std**2
+    factors = np.outer(squares, squares)
+    np.fill_diagonal(factors, 2 * squares**2)
+    return slopes**2 * squares, products**2 * factors
+
+
+def monomial_coefficients(Q: Array) -> Array:
+    """Coefficients of x_i x_j, i <= j, in x'Qx: upper triangular, q_ii and 2 q_ij."""
+    return np.triu(Q) + np.triu(Q, 1)
+
+
 def values(X: Array, packed: Array) -> Array:
     """z, shape (B, m), for X of shape (B, n) and packed of shape (n(n+1)/2, m)."""
     X, packed = _prepared(X, packed)
     z = np.empty((len(X), packed.shape[1]), X.dtype)
-    _run(_kernel().values, X, packed, z, None, None)
+    _run(kernels.values, X, packed, z, None, None)
     return z
 
 
@@ -83,7 +97,7 @@ def gradients(
     if len(X) == 0:
         return dX, np.zeros(packed.shape, X.dtype)
     dP = np.empty(packed.shape, X.dtype)
-    _run(_kernel().gradients, X, packed, dz, dX, dP)
+    _run(kernels.gradients, X, packed, dz, dX, dP)
     return dX, dP
 
 
@@ -103,66 +117,9 @@ def _prepared(X: Array, *others: Array) -> list[Array]:
 def _run(loop: Any, X: Array, packed: Array, *others: Array | None) -> None:
     sizes = *X.shape, packed.shape[1], X.strides[0] // X.itemsize
     addresses = [0 if array is None else array.ctypes.data for array in (X, packed, *others)]
-    _kernel().run(loop, _TEAM.threads_for, _TEAM.run, X.dtype, sizes, addresses)
+    kernels.run_quadratic_form(loop, _team(), X.dtype, sizes, addresses)
 
 
 @cache
-def _kernel() -> Any:
-    from quadric.kernels import _compiling, _quadratic_form  # imports numba
-
-    if not _compiling.ALLOWED:
-        raise RuntimeError(_compiling.FORBIDDEN)
-    return _quadratic_form
-
-
-class PythonThreads:
-    """A team of up to `count()` Python threads.
-
-    New threads are started for each call, which takes 50 to 250 µs. No thread outlives a call, so
-    forking is safe.
-    """
-
-    worth = 3 * 2**22  # multiplications per thread, which take about 500 µs
-
-    def __init__(self, count: Callable[[], int]) -> None:
-        self.count = count
-
-    def threads_for(self, work: int) -> int:
-        """The number of threads to use for this number of multiplications."""
-        return 1 if work < 2 * self.worth else min(self.count(), work // self.worth)
-
-    def run(self, function: int, arguments: Any, tickets: int) -> None:
-        """Call the function at the given address from as many threads as there are tickets."""
-        call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(function)  # releases the GIL
-        begun: list[None] = []
-        ended: list[None] = []
-
-        def take_part(end: Any) -> None:
-            begun.append(None)
-            call(arguments.buffer_info()[0])  # keeps the arguments alive for a thread that is late
-            ended.append(None)
-            end.release()
-
-        ends = [_thread.allocate_lock() for _ in range(tickets - 1)]
-        try:
-            for end in ends:
-                end.acquire()
-                # a signal handler that raises an exception can block a threading.Thread forever
-                _thread.start_new_thread(take_part, (end,))
-            call(arguments.buffer_info()[0])
-            for end in ends:
-                end.acquire()
-        except BaseException:  # an interrupt, or no more threads
-            arguments[0] = tickets  # a thread that asks for a ticket now gets none
-            _wait_until(lambda: len(ended) == len(begun))  # they use the caller's memory
-            raise
-
-
-def _wait_until(condition: Callable[[], bool]) -> None:
-    """Wait, even if there are more interrupts."""
-    while not condition():
-        with contextlib.suppress(BaseException):
-            time.sleep(1e-4)
-
-
-_TEAM = PythonThreads(loop_threads)
+def _team() -> "kernels.Team":
+    return kernels.PythonThreads(loop_threads)

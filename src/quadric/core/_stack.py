@@ -13,9 +13,8 @@ import numpy as np
 from scipy import sparse
 
 from quadric.checks import Array, Matrix
-from quadric.core._activations import ACTIVATIONS
+from quadric.core._activations_and_losses import ACTIVATIONS, LOSSES, Loss, infer_loss
 from quadric.core._layers import Layer, Quadratic, parameters
-from quadric.core._losses import LOSSES, Loss, infer_loss
 from quadric.utils import threads_for_loops
 
 BLOCK_ROWS = 1536
@@ -57,6 +56,10 @@ class Stack:
     @property
     def loss_function(self) -> Loss:
         return LOSSES[self.loss_name]
+
+    @property
+    def n_parameters(self) -> int:
+        return sum(array.size for array in parameters(self.layers))
 
     def logit_blocks(self, X: Matrix, *, finite: bool = True) -> Iterator[tuple[slice, Array]]:
         """Yield a slice of rows and the logits of these rows, block by block.
@@ -149,7 +152,7 @@ class Stack:
     def threads(self, n_rows: int) -> AbstractContextManager[None]:
         """Return a context that gives the threads to compiled loops if they do most of the work."""
         in_loops = sum(layer.packed.size for layer in self.layers if isinstance(layer, Quadratic))
-        others = sum(array.size for array in parameters(self.layers)) - in_loops
+        others = self.n_parameters - in_loops
         worth = in_loops > others and n_rows * in_loops > WORTH_THREADS
         return threads_for_loops() if worth else nullcontext()
 
@@ -169,6 +172,10 @@ class Stack:
             for layer, grad in zip(self.layers, grads, strict=True):
                 for name in layer.weights:
                     grad.arrays()[name] += l2 * layer.arrays()[name]
+
+    def copy(self) -> Self:
+        """Return an independent copy."""
+        return replace(self, layers=self.snapshot())
 
     def snapshot(self) -> list[Layer]:
         """Return a copy of all layers."""

@@ -1,78 +1,79 @@
-"""Fitting of the network estimators: build networks, choose one, train, set attributes, warn."""
+"""Fitting of the network estimators: validate, pose the problem, choose, train, publish."""
 
 from abc import abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
 from itertools import groupby
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 
-from quadric.checks import Matrix
 from quadric.core import Stack, draw_layers
 from quadric.errors import MemoryLimitError
 from quadric.estimators import _data
-from quadric.estimators._attributes import FittedAttributes
-from quadric.estimators._availability import IfIncremental
-from quadric.estimators._defaults import (
-    CHOSEN_ON,
-    LBFGS_SAMPLES,
-    MOST_EVALUATED,
-    MOST_WORK,
-    STOCHASTIC_ALPHA,
-    NetworkParameters,
-    batch_size_for,
-    candidates,
-    hidden_sizes,
-    solver_for,
-    training_options,
-    without_choice,
-)
-from quadric.estimators._importances import FeatureImportances
+from quadric.estimators._data import FitData, Problem
+from quadric.estimators._fitted import FittedAttributes
 from quadric.estimators._messages import (
     progress,
     warn_about_training,
     warn_not_converged,
     warn_user,
 )
-from quadric.estimators._problem import Problem
-from quadric.estimators._selection import Candidate, can_choose, select
-from quadric.network import Network
-from quadric.training import (
-    Architecture,
-    History,
-    Options,
-    Samples,
-    SampleSizes,
-    TrainingState,
-    train,
+from quadric.estimators._parameters import IfIncremental, NetworkParameters
+from quadric.estimators._selection import (
+    STOCHASTIC_ALPHA,
+    Candidate,
+    Choice,
+    candidates,
+    choose,
+    hidden_sizes,
+    solver_for,
 )
+from quadric.network import Network
+from quadric.training import Architecture, History, Options, Samples, TrainingState, train
 
-FEWEST_EVALUATIONS = 10
-MERGED = 0.25  # if a smaller share of the samples is distinct, equal ones are held out separately
+BATCH_SIZE = 200
+GROWTH = 10.0  # an epoch diverges if its loss exceeds this many times the loss at the start
 KEPT_LOSSES = 10_000  # by `partial_fit`, which may be called any number of times
+MOST_WORK = 3e8  # parameters times samples; a larger candidate is left out if there are others
+MOST_EVALUATED = 2e10  # parameters times samples, in all evaluations on more than `LBFGS_SAMPLES`
+FEWEST_EVALUATIONS = 10
+# The options of `train` that are parameters of the estimators, and the names of the parameters.
+OPTION_PARAMETERS = {
+    "epochs": "max_iter",
+    "learning_rate": "learning_rate_init",
+    "nesterov": "nesterovs_momentum",
+    "max_evaluations": "max_fun",
+} | {
+    name: name
+    for name in (
+        "power_t",
+        "momentum",
+        "beta_1",
+        "beta_2",
+        "epsilon",
+        "shuffle",
+        "tol",
+        "n_iter_no_change",
+    )
+}
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """How one call trains; `candidates` is empty if it continues with the last network."""
+class NewNetworks(NamedTuple):
+    """The candidates for a new network, a function that draws one, and those that were skipped."""
 
-    solver: str
-    incremental: bool
-    rng: np.random.RandomState
-    dtype: np.dtype[Any]
-    candidates: list[Candidate]
-    seed: int = 0
-    skipped: list[dict[str, Any]] = field(default_factory=list)
+    among: Sequence[Candidate]
+    build: Callable[[Candidate], Stack]
+    skipped: list[dict[str, Any]]
 
 
-class QuadraticNetworkEstimator(FittedAttributes, FeatureImportances, NetworkParameters):
+class QuadraticNetworkEstimator(FittedAttributes, NetworkParameters):
     """An estimator that trains a network; see `QuadraticClassifier` for the parameters."""
 
     _y_dtype: ClassVar[Any] = None  # the dtype to which y is converted
-    _shown_name = ""  # in messages, if another estimator uses this one; else the name of the class
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -111,47 +112,87 @@ class QuadraticNetworkEstimator(FittedAttributes, FeatureImportances, NetworkPar
         """
         return self._fit(X, y, sample_weight, incremental=True)
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, *, incremental: bool) -> Self:
+    def _fit(
+        self, X: Any, y: Any, sample_weight: Any, *, incremental: bool, title: str | None = None
+    ) -> Self:
+        """Fit the model; messages name the estimator by `title`, or else by its class."""
+        title = title or type(self).__name__
         anew = "network_" not in vars(self) or not (self.warm_start or incremental)
         data = _data.check_fit_data(self, X, y, sample_weight, reset=anew, y_dtype=self._y_dtype)
         problem = self._problem(data, anew=anew, incremental=incremental)
-        plan = self._plan(data.X, problem, anew=anew, incremental=incremental)
-        if plan.candidates:
-            plan = self._affordable(data, problem, plan)
-        else:
-            self._check_memory(data, problem, plan)
+        rng, n_samples = check_random_state(self.random_state), data.X.shape[0]
+        solver = solver_for(self, n_samples, incremental=incremental)
+        options = training_options(self, solver, n_samples, incremental=incremental)
         if anew:
-            _data.warn_about_scales(data.X, self._shown_name or type(self).__name__)
+            new = self._new_networks(data, problem, options, rng)
+            _data.warn_about_scales(data.X, title)
             self._state = TrainingState()
             for name in ("network_", "selection_"):  # of an earlier fit
                 self.__dict__.pop(name, None)
-        Y = problem.encode(plan.dtype)
-        samples = _data.as_samples(data.X, Y, problem.weight, plan.dtype)
-        if plan.solver == "lbfgs":
-            self._minimize(samples, problem, plan)
+            dtype = self._new_dtype(data)
         else:
-            self._run_epochs(samples, problem, plan)
+            new, dtype = None, self.network_.dtype
+            self._check_continuation(data, problem, options)
+        samples = _data.as_samples(data.X, problem.encode(dtype), problem.weight, dtype)
+        run = self._minimize if solver == "lbfgs" else self._run_epochs
+        run(samples, problem, options, new, rng, title)
         return self
 
     @abstractmethod
-    def _problem(self, data: _data.FitData, *, anew: bool, incremental: bool) -> Problem:
+    def _problem(self, data: FitData, *, anew: bool, incremental: bool) -> Problem:
         """Return what the network learns; `anew` is true if the call starts with a new network."""
 
-    def _plan(self, X: Matrix, problem: Problem, *, anew: bool, incremental: bool) -> _Plan:
-        """Choose a solver and candidates, or check that the last network can be trained further."""
-        rng, (n_samples, n_inputs) = check_random_state(self.random_state), X.shape
-        solver = solver_for(self, n_samples, incremental=incremental)
-        if not anew:
-            self._check_continuation(problem)
-            if solver != "lbfgs" or self.alpha != "auto":
-                self._alpha = STOCHASTIC_ALPHA if self.alpha == "auto" else float(self.alpha)
-            return _Plan(solver, incremental, rng, self.network_.dtype, [])
-        among = candidates(self, n_samples, n_inputs, problem.n_outputs, solver)
-        seed = int(rng.randint(np.iinfo(np.int32).max))
-        return _Plan(solver, incremental, rng, np.dtype(self.dtype or X.dtype), among, seed)
+    def _new_dtype(self, data: FitData) -> np.dtype[Any]:
+        return np.dtype(self.dtype or data.X.dtype)
 
-    def _check_continuation(self, problem: Problem) -> None:
-        """Raise ValueError if the parameters or targets do not match the last network."""
+    def _new_networks(
+        self, data: FitData, problem: Problem, options: Options, rng: np.random.RandomState
+    ) -> NewNetworks:
+        """Return the candidates that do not need too much time or memory.
+
+        Raise MemoryLimitError, before anything large is allocated, if no candidate is left.
+        """
+        (n_samples, n), dtype = data.X.shape, self._new_dtype(data)
+        among = candidates(self, n_samples, n, problem.n_outputs, options.solver)
+        seed = int(rng.randint(np.iinfo(np.int32).max))
+        kept: list[Candidate] = []
+        skipped: list[dict[str, Any]] = []
+        errors: list[MemoryLimitError] = []
+        for layers, group in groupby(among, key=lambda candidate: candidate.layers):
+            same, shape = list(group), Architecture(n, layers, dtype.itemsize)
+            try:
+                _data.check_memory(
+                    data,
+                    shape,
+                    options,
+                    candidates=len(same),
+                    drawn=shape.drawing_bytes(self.init),
+                    standardize=problem.standardize,
+                    early_stopping=self.early_stopping,
+                )
+            except MemoryLimitError as error:
+                errors.append(error)
+                skipped.append({"shape": str(same[0]), "skipped": error.fact})
+                continue
+            if kept and shape.n_parameters * min(n_samples, _data.LBFGS_SAMPLES) > MOST_WORK:
+                skipped.append({"shape": str(same[0]), "skipped": "It would take too long."})
+            else:
+                kept += same
+        if errors and not kept:
+            raise min(errors, key=lambda error: error.needed)
+
+        def build(candidate: Candidate) -> Stack:
+            """Return a new network with random initial values; all use the same seed."""
+            layers = draw_layers(
+                n, candidate.layers, init=self.init, rng=np.random.default_rng(seed), dtype=dtype
+            )
+            activations = [self.activation] * (len(layers) - 1) + [problem.last]
+            return Stack(layers, activations, problem.loss)
+
+        return NewNetworks(kept, build, skipped)
+
+    def _check_continuation(self, data: FitData, problem: Problem, options: Options) -> None:
+        """Raise an error unless the last network can be trained further, and set the penalty."""
         network, hidden = self.network_, hidden_sizes(self)
         widths = tuple(layer.n_outputs for layer in network.layers[:-1])
         same_shape = isinstance(self.hidden_layer_sizes, str) or hidden == widths
@@ -164,109 +205,50 @@ class QuadraticNetworkEstimator(FittedAttributes, FeatureImportances, NetworkPar
                 f"{problem.n_outputs} outputs and {problem.last!r}. Use a new estimator, or "
                 "warm_start=False."
             )
-
-    def _affordable(self, data: _data.FitData, problem: Problem, plan: _Plan) -> _Plan:
-        """Leave out candidates that would need too much time or memory.
-
-        Raise MemoryLimitError, before anything large is allocated, if no candidate is left.
-        """
-        N, n = data.X.shape
-        kept: list[Candidate] = []
-        errors: list[MemoryLimitError] = []
-        for layers, group in groupby(plan.candidates, key=lambda one: one.layers):
-            same = list(group)
-            work = Architecture(n, layers, plan.dtype.itemsize).n_parameters * min(N, LBFGS_SAMPLES)
-            try:
-                self._check_memory(data, problem, replace(plan, candidates=same))
-            except MemoryLimitError as error:
-                errors.append(error)
-                plan.skipped.append({"shape": str(same[0]), "skipped": error.fact})
-                continue
-            if kept and work > MOST_WORK:
-                plan.skipped.append({"shape": str(same[0]), "skipped": "It would take too long."})
-            else:
-                kept += same
-        if errors and not kept:
-            raise min(errors, key=lambda error: error.needed)
-        return replace(plan, candidates=kept)
-
-    def _check_memory(self, data: _data.FitData, problem: Problem, plan: _Plan) -> None:
-        """Raise MemoryLimitError before anything large is allocated."""
-        X, size, batch_size = data.X, plan.dtype.itemsize, batch_size_for(self, data.X.shape[0])
-        shapes = [Architecture(X.shape[1], one.layers, size) for one in plan.candidates]
-        drawn = max((shape.drawing_bytes(self.init) for shape in shapes), default=0)
-        shapes = shapes or [Architecture.of(self.network_.layers)]
-        sizes = SampleSizes.of(X, problem.n_outputs, size, data.allocated)
-        if plan.solver == "lbfgs":
-            _data.check_lbfgs(X, shapes, sizes, drawn=drawn, standardize=problem.standardize)
-            return
-        per_sample = plan.solver == "sgd" and batch_size == 1 and self.momentum == 0
-        _data.check_epochs(
-            X,
-            shapes[0],
-            sizes,
-            solver="per sample" if per_sample else plan.solver,
-            batch_size=batch_size,
-            drawn=drawn,
+        if options.solver != "lbfgs" or self.alpha != "auto":
+            self._alpha = STOCHASTIC_ALPHA if self.alpha == "auto" else float(self.alpha)
+        _data.check_memory(
+            data,
+            Architecture.of(network.layers),
+            options,
+            standardize=problem.standardize,
             early_stopping=self.early_stopping,
-            merge=batch_size >= X.shape[0] and not plan.incremental,
         )
 
-    def _minimize(self, samples: Samples, problem: Problem, plan: _Plan) -> None:
-        """Choose among the candidates, then run L-BFGS."""
-        options = training_options(self, plan.solver, len(samples), incremental=plan.incremental)
-        among, used, tried = plan.candidates, 0, plan.skipped
-        many = len(samples) > LBFGS_SAMPLES and len(among) > 1
-        compared_on = _data.without_zero_weights(samples)  # to choose among the candidates
-        if many:
-            rows = plan.rng.permutation(len(compared_on))[:CHOSEN_ON]
-            compared_on = compared_on.take(np.sort(rows))
-        else:
-            samples = _data.merge_repeated(compared_on)
-            compared_on = samples if len(samples) >= MERGED * len(compared_on) else compared_on
-        if not can_choose(among, len(compared_on), options):
-            among = among and [without_choice(among, samples.X.shape[1])]
-        network = self._build(among[0], samples, problem, plan) if among else self.network_
-        alpha = among[0].alpha if among else self._alpha
-        mean, scale = np.zeros(1), np.ones(1)
-        if problem.standardize:
-            last = network.layers[-1]
-            samples, mean, scale = _data.standardize(samples, last)
-            targets = ((compared_on.Y - mean) / scale).astype(samples.Y.dtype)
-            compared_on = replace(compared_on, Y=targets)
-            if not among:  # a warm start: the network predicts in the units of the targets
-                _data.scale_outputs(last, 1 / scale, -mean / scale)
+    def _minimize(
+        self,
+        samples: Samples,
+        problem: Problem,
+        options: Options,
+        new: NewNetworks | None,
+        rng: np.random.RandomState,
+        title: str,
+    ) -> None:
+        """Choose a new network, or continue with the last one, and run L-BFGS."""
+        several = new is not None and len(new.among) > 1
+        many = several and len(samples) > _data.LBFGS_SAMPLES
+        samples, compared_on = _data.samples_to_minimize(samples, rng, several=several)
+        last_kind = self.network_.layers[-1].kind if new is None else new.among[0].layers[-1][0]
+        units = _data.Units.of(samples, last_kind) if problem.standardize else None
+        if units is not None:
+            samples, compared_on = units.standardized(samples), units.standardized(compared_on)
+        iterations = 0
+        if new is not None:
+            choice = choose(new.among, new.build, compared_on, options, rng)
+            self._publish_network(choice.candidate, choice.stack)
+            options = _after(choice, options, len(samples) if many else 0)
+            iterations = choice.iterations
+        last = self.network_.layers[-1]
+        if units is not None and new is None:  # the network predicts in the units of the targets
+            _data.scale_outputs(last, 1 / units.scale, -units.mean / units.scale)
         try:
-            if len(among) > 1:
-                choice = select(
-                    among,
-                    lambda candidate: self._build(candidate, samples, problem, plan),
-                    problem.loss,
-                    compared_on,
-                    options,
-                    plan.rng,
-                )
-                network, alpha = choice.network, choice.candidate.alpha
-                used, tried = choice.iterations, [*choice.tried, *plan.skipped]
-                left = self.max_fun - choice.evaluations
-                options = replace(
-                    options,
-                    epochs=max(1, options.epochs - used),
-                    max_evaluations=left,
-                    relevance=choice.relevance,
-                )
-                if many:
-                    work = len(samples) * choice.n_parameters
-                    most = max(FEWEST_EVALUATIONS, int(MOST_EVALUATED / work))
-                    options = replace(options, max_evaluations=min(left, most))
-            self.network_, self._alpha = network, alpha
-            self._train(samples, problem, options, plan)
+            self._train(samples, problem.loss, options, rng, title)
         finally:
-            if problem.standardize:
-                _data.scale_outputs(network.layers[-1], scale, mean)
-        if plan.candidates:
-            self.selection_ = tried
-        self.n_iter_ += used
+            if units is not None:
+                _data.scale_outputs(last, units.scale, units.mean)
+        if new is not None:
+            self.selection_ = [*choice.tried, *new.skipped]
+        self.n_iter_ += iterations
         # with solver='auto', the limits are a budget, and reaching them is not a failure
         if self._state.history.exhausted and self.solver == "lbfgs":
             warn_not_converged(
@@ -274,21 +256,28 @@ class QuadraticNetworkEstimator(FittedAttributes, FeatureImportances, NetworkPar
                 f"({self.max_iter}) or max_fun ({self.max_fun}), or scale the data."
             )
 
-    def _run_epochs(self, samples: Samples, problem: Problem, plan: _Plan) -> None:
+    def _run_epochs(
+        self,
+        samples: Samples,
+        problem: Problem,
+        options: Options,
+        new: NewNetworks | None,
+        rng: np.random.RandomState,
+        title: str,
+    ) -> None:
         """Run epochs of 'sgd' or 'adam', with early stopping if it is enabled.
 
         If all samples form one batch, equal ones are merged. Therefore an integer weight gives the
         same result as repeating the sample, and no copy of a training sample is held out.
         """
-        options = training_options(self, plan.solver, len(samples), incremental=plan.incremental)
         validate = None
-        if options.batch_size >= len(samples) and not plan.incremental:
+        if options.batch_size >= len(samples) and not options.resume:
             merged = _data.merge_repeated(samples)
-            if not self.early_stopping or len(merged) >= MERGED * len(samples):
+            if not self.early_stopping or len(merged) >= _data.MERGED * len(samples):
                 samples = merged
         if self.early_stopping:
             samples, held = _data.hold_out(
-                samples, self.validation_fraction, plan.rng, by_class=problem.stratify
+                samples, self.validation_fraction, rng, by_class=problem.stratify
             )
 
             def validate() -> float:
@@ -296,50 +285,91 @@ class QuadraticNetworkEstimator(FittedAttributes, FeatureImportances, NetworkPar
                 # non-finite logits get the worst score
                 return problem.score(z, held.Y, held.weight) if np.isfinite(z).all() else -np.inf
 
-        for candidate in plan.candidates:  # one, or none on a warm start
-            self.network_ = self._build(candidate, samples, problem, plan)
-            self._alpha = candidate.alpha
+        if new is not None:
+            candidate = new.among[0]  # the only one
+            self._publish_network(candidate, new.build(candidate))
         try:
-            self._train(samples, problem, options, plan, validate)
+            self._train(samples, problem.loss, options, rng, title, validate)
         except KeyboardInterrupt:
             warn_user("Training interrupted by user.")
-        if plan.incremental:
+        if options.resume:
             self._state.trim(KEPT_LOSSES)
-        warn_about_training(options, self._state, incremental=plan.incremental)
+        warn_about_training(options, self._state)
 
-    def _build(
-        self, candidate: Candidate, samples: Samples, problem: Problem, plan: _Plan
-    ) -> Network:
-        """Return a new network with random initial values; all candidates use the same seed."""
-        rng, n = np.random.default_rng(plan.seed), samples.X.shape[1]
-        layers = draw_layers(n, candidate.layers, init=self.init, rng=rng, dtype=plan.dtype)
-        return Network(layers, [self.activation] * (len(layers) - 1) + [problem.last])
+    def _publish_network(self, candidate: Candidate, stack: Stack) -> None:
+        self.network_, self._alpha = Network(stack.layers, stack.activations), candidate.alpha
 
     def _train(
         self,
         samples: Samples,
-        problem: Problem,
+        loss: str,
         options: Options,
-        plan: _Plan,
+        rng: np.random.RandomState,
+        title: str,
         validate: Callable[[], float] | None = None,
     ) -> None:
         if "_state" not in vars(self):  # a model file keeps the records, not the solver's state
             scores = list(self.validation_scores_ or [])
             history = History(0, list(self.loss_curve_), scores)
             self._state = TrainingState(history, samples=self.t_)
+        state, options = self._state, replace(options, l2=self._alpha)
         if not self.early_stopping:
-            self._state.history.validation_score = []
-        network, options = self.network_, replace(options, l2=self._alpha)
-        stack = Stack(network.layers, network.activations, problem.loss)
-        title = self._shown_name or type(self).__name__
+            state.history.validation_score = []
+        stack = Stack(self.network_.layers, self.network_.activations, loss)
+        bar = progress(title, options.epochs) if self.verbose else nullcontext()
         try:
-            with progress(title, options.epochs, verbose=self.verbose) as report:
-                state, rng = self._state, plan.rng
+            with bar as report:
                 train(stack, samples, options, state, rng=rng, validate=validate, callback=report)
         finally:  # a model whose training was interrupted can be used and saved
             self._set_attributes()
+
+    def _set_attributes(self) -> None:
+        """Set the fitted attributes of scikit-learn's networks from the training state."""
+        state, early = self._state, self.early_stopping
+        history = state.history
+        self.n_iter_, self.t_ = state.epochs, state.samples
+        self.loss_curve_ = history.loss
+        self.loss_ = history.loss[-1] if history.loss else np.nan
+        self.best_loss_ = None if early else state.stopping.best_loss
+        self.validation_scores_ = history.validation_score if early else None
+        self.best_validation_score_ = state.stopping.best_score if early else None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def training_options(
+    parameters: NetworkParameters, solver: str, n_samples: int, *, incremental: bool
+) -> Options:
+    """Return the parameters as options of `train`; `l2` is set later, once alpha is known."""
+    options = Options(
+        **{option: getattr(parameters, name) for option, name in OPTION_PARAMETERS.items()},
+        solver=solver,
+        schedule=parameters.learning_rate if solver == "sgd" else "constant",
+        by_weight=True,
+        penalty="monomials" if parameters.alpha == "auto" and solver == "lbfgs" else "entries",
+        resume=incremental,
+        recover=parameters.on_divergence == "recover",
+        growth=GROWTH,
+    )
+    batch_size = BATCH_SIZE if parameters.batch_size == "auto" else int(parameters.batch_size)
+    if batch_size > n_samples and parameters.batch_size != "auto" and solver != "lbfgs":
+        warn_user(
+            f"batch_size={batch_size} is larger than the number of samples, {n_samples}: all of "
+            "them form one batch."
+        )
+    epochs = 1 if incremental else options.epochs
+    return replace(options, epochs=epochs, batch_size=min(batch_size, n_samples))
+
+
+def _after(choice: Choice, options: Options, n_samples: int) -> Options:
+    """Return the options for the rest of the training; `n_samples` is 0 unless there are many."""
+    assert options.max_evaluations is not None
+    left = options.max_evaluations - choice.evaluations
+    if n_samples and choice.tried:
+        most = int(MOST_EVALUATED / (n_samples * choice.stack.n_parameters))
+        left = min(left, max(FEWEST_EVALUATIONS, most))
+    epochs = max(1, options.epochs - choice.iterations)
+    return replace(options, epochs=epochs, max_evaluations=left, relevance=choice.relevance)

@@ -18,11 +18,10 @@ from sklearn.utils.multiclass import (
 
 from quadric.checks import Array, unmasked
 from quadric.core import accuracy
-from quadric.estimators._availability import IfIncremental
 from quadric.estimators._base import QuadraticNetworkEstimator
-from quadric.estimators._data import FitData, check_inputs, with_class_weight
-from quadric.estimators._prediction import ClassPredictions
-from quadric.estimators._problem import Problem
+from quadric.estimators._data import FitData, Problem, check_inputs, with_class_weight
+from quadric.estimators._fitted import ClassPredictions
+from quadric.estimators._parameters import IfIncremental
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

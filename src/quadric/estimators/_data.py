@@ -1,7 +1,8 @@
-"""Data for fitting: validation, weights, samples for training, and memory checks."""
+"""Data for fitting: validation, the problem, weights, samples for training, and memory checks."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,12 +15,22 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from quadric.checks import Array, Matrix, as_csr, check_indices, unmasked
 from quadric.core import Layer
 from quadric.estimators._messages import warn_user
-from quadric.training import Architecture, Samples, SampleSizes, check_training, converted_bytes
+from quadric.training import (
+    Architecture,
+    Options,
+    Samples,
+    SampleSizes,
+    check_training,
+    converted_bytes,
+)
 from quadric.utils import check_limit
 
 # For `validate_data`: any sparse format becomes CSR, and integers become float64.
 ACCEPTED: dict[str, Any] = {"accept_sparse": "csr", "dtype": (np.float64, np.float32)}
 LARGEST_RATIO = 1e3  # of two features' standard deviations; a larger one causes a warning
+MERGED = 0.25  # if a smaller share of the samples is distinct, equal ones are held out separately
+LBFGS_SAMPLES = 20_000  # with more samples, 'adam' is faster
+CHOSEN_ON = 10_000  # samples on which the shape is chosen if there are more than `LBFGS_SAMPLES`
 ROWS = 1000  # number of rows compared or squared at once, because X may fill most of the memory
 
 
@@ -30,6 +41,26 @@ class FitData(NamedTuple):
     y: Array
     weight: Array | None
     allocated: int
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What the network learns: targets and their weights, loss, last activation and score.
+
+    `encode(dtype)` returns the targets, shape (n_samples, n_outputs). They may be much larger than
+    y, so memory is checked before it is called. `score(logits, targets, weights)` is used for early
+    stopping, which holds out part of every class if `stratify` is true. If `standardize` is true,
+    'lbfgs' receives targets of variance 1, so that the penalty does not depend on their units.
+    """
+
+    encode: Callable[[np.dtype[Any]], Array]
+    n_outputs: int
+    weight: Array | None
+    loss: str
+    last: str
+    score: Callable[[Array, Array, Array | None], float]
+    stratify: bool = False
+    standardize: bool = False
 
 
 def check_fit_data(
@@ -196,6 +227,18 @@ def merge_repeated(samples: Samples) -> Samples:
     return Samples(X[first], np.ascontiguousarray(Y[first] + 0.0), weight)
 
 
+def samples_to_minimize(
+    samples: Samples, rng: np.random.RandomState, *, several: bool
+) -> tuple[Samples, Samples]:
+    """Return the samples for 'lbfgs', and those on which `several` candidates are compared."""
+    weighted = without_zero_weights(samples)
+    if several and len(samples) > LBFGS_SAMPLES:
+        rows = rng.permutation(len(weighted))[:CHOSEN_ON]
+        return samples, weighted.take(np.sort(rows))
+    merged = merge_repeated(weighted)
+    return merged, merged if len(merged) >= MERGED * len(weighted) else weighted
+
+
 def _sparse_keys(X: Matrix, Y: Array) -> Array:
     """Return a key for each row; two keys are equal if and only if x and y are."""
     keys, Y = np.empty(len(Y), dtype=object), Y + 0.0
@@ -208,20 +251,32 @@ def _sparse_keys(X: Matrix, Y: Array) -> Array:
     return keys
 
 
-def standardize(samples: Samples, last: Layer) -> tuple[Samples, Array, Array]:
-    """Return samples with targets of mean 0 and variance 1, and the targets' mean and scale.
+class Units(NamedTuple):
+    """Mean and scale of each target; 'lbfgs' receives targets of mean 0 and variance 1."""
 
-    A reduced layer is a product and cannot represent a mean, so its targets are only scaled.
-    """
-    Y, weight = samples.Y, samples.weight
-    mean = np.average(Y, axis=0, weights=weight)
-    if last.kind == "reduced":
-        mean = np.zeros_like(mean)
-    largest = np.abs(Y - mean).max(axis=0)  # divide by it first, so that no square overflows
-    largest[~(largest > 0)] = 1.0
-    scale = np.sqrt(np.average(((Y - mean) / largest) ** 2, axis=0, weights=weight)) * largest
-    scale[~(scale > 0)] = 1.0
-    return Samples(samples.X, ((Y - mean) / scale).astype(Y.dtype), weight), mean, scale
+    mean: Array
+    scale: Array
+
+    @classmethod
+    def of(cls, samples: Samples, last_kind: str) -> "Units":
+        """Return the units of the targets.
+
+        A reduced layer is a product and cannot represent a mean, so its targets are only scaled.
+        """
+        Y, weight = samples.Y, samples.weight
+        mean = np.average(Y, axis=0, weights=weight)
+        if last_kind == "reduced":
+            mean = np.zeros_like(mean)
+        largest = np.abs(Y - mean).max(axis=0)  # divide by it first, so that no square overflows
+        largest[~(largest > 0)] = 1.0
+        scale = np.sqrt(np.average(((Y - mean) / largest) ** 2, axis=0, weights=weight)) * largest
+        scale[~(scale > 0)] = 1.0
+        return cls(mean, scale)
+
+    def standardized(self, samples: Samples) -> Samples:
+        """Return the samples with targets of mean 0 and variance 1."""
+        targets = (samples.Y - self.mean) / self.scale
+        return replace(samples, Y=targets.astype(samples.Y.dtype))
 
 
 def scale_outputs(last: Layer, scale: Array, shift: Array) -> None:
@@ -243,59 +298,44 @@ def scale_outputs(last: Layer, scale: Array, shift: Array) -> None:
         last.arrays()["b"] += shift.astype(last.dtype)
 
 
-def check_lbfgs(
-    X: Matrix,
-    shapes: Sequence[Architecture],
-    sizes: SampleSizes,
+def check_memory(
+    data: FitData,
+    shape: Architecture,
+    options: Options,
     *,
+    candidates: int = 1,
     drawn: int = 0,
     standardize: bool = False,
-    pairs: int = 10,
+    early_stopping: bool = False,
 ) -> None:
-    """Check the memory for an L-BFGS run, including the choice between several shapes.
+    """Raise MemoryLimitError, before anything large is allocated, if a fit needs too much memory.
 
-    `drawn` is the memory for drawing initial values, and `standardize` specifies whether the
-    targets are standardized.
+    Parameters
+    ----------
+    data, shape, options
+        What is trained. Only options that do not depend on the candidate are used.
+    candidates : int
+        The number of candidates of this shape that 'lbfgs' compares.
+    drawn : int
+        The memory for drawing initial values.
+    standardize, early_stopping : bool
+        Whether the targets are standardized, and whether samples are held out.
     """
-    shape, N = max(shapes, key=lambda one: one.n_parameters), sizes.n_samples
-    own = sum(one.n_parameters for one in shapes) * shape.itemsize + drawn
-    merging = _merging_bytes(X, shape, sizes)
-    scaled = sizes.Y if standardize else 0
-    scaling = sizes.all + scaled + 3 * N * shape.n_outputs * 8 if standardize else 0
-    held = sizes.all * (2 if len(shapes) > 1 else 1) + scaled  # held-out samples while choosing
-    training = held + max(own, shape.solver_bytes("lbfgs", X, pairs=pairs))
-    check_training(shape, sizes, max(merging, scaling, training))
-
-
-def check_epochs(
-    X: Matrix,
-    shape: Architecture,
-    sizes: SampleSizes,
-    *,
-    solver: str,
-    batch_size: int,
-    drawn: int,
-    early_stopping: bool,
-    merge: bool,
-) -> None:
-    """Check the memory for epochs of 'sgd', 'adam' or 'per sample' (the compiled loop).
-
-    `merge` specifies whether equal samples are merged.
-    """
-    own = shape.n_parameters * shape.itemsize + drawn
-    held = _cast_bytes(X, shape, sizes) + sizes.Y + (2 * sizes.all if early_stopping else 0)
-    held, merging = (held + sizes.all, _merging_bytes(X, shape, sizes)) if merge else (held, 0)
-    training = held + max(own, shape.solver_bytes(solver, X, batch_size))
-    check_training(shape, sizes, max(merging, training))
-
-
-def _merging_bytes(X: Matrix, shape: Architecture, sizes: SampleSizes) -> int:
-    """Return the memory for `merge_repeated`."""
+    X, solver = data.X, "per sample" if options.per_sample else options.solver
+    sizes = SampleSizes.of(X, shape.n_outputs, shape.itemsize, data.allocated)
+    as_it_is = not sparse.issparse(X) and X.dtype.itemsize == shape.itemsize
+    cast = 0 if as_it_is and X.flags.c_contiguous else sizes.X
+    merges = solver == "lbfgs" or (options.batch_size >= sizes.n_samples and not options.resume)
     keys = 8 * X.nnz + 100 * sizes.n_samples if sparse.issparse(X) else 0
-    return _cast_bytes(X, shape, sizes) + sizes.Y + 2 * sizes.all + keys
-
-
-def _cast_bytes(X: Matrix, shape: Architecture, sizes: SampleSizes) -> int:
-    """Return the size of X if it must be converted for a network of this shape, else 0."""
-    dense = not sparse.issparse(X) and X.dtype.itemsize == shape.itemsize
-    return 0 if dense and X.flags.c_contiguous else sizes.X
+    merging = cast + sizes.Y + 2 * sizes.all + keys if merges else 0
+    scaling = 0
+    if solver == "lbfgs":
+        held = sizes.all * (2 if candidates > 1 else 1)  # held-out samples while choosing
+        if standardize:
+            held += sizes.Y
+            scaling = sizes.all + sizes.Y + 3 * sizes.n_samples * shape.n_outputs * 8
+    else:
+        held = cast + sizes.Y + sizes.all * (2 * early_stopping + merges)
+    own = candidates * shape.n_parameters * shape.itemsize + drawn
+    solving = max(own, shape.solver_bytes(solver, X, options.batch_size, options.pairs))
+    check_training(shape, sizes, max(merging, scaling, held + solving))

@@ -1,6 +1,7 @@
 """Quadratic logistic regression: one quadratic neuron, or one for each class."""
 
-from dataclasses import KW_ONLY, dataclass, fields
+from contextlib import nullcontext
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -12,22 +13,20 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from quadric.checks import Array
 from quadric.core import Quadratic, Stack
-from quadric.estimators._attributes import NeuronAttributes
 from quadric.estimators._classifier import QuadraticClassifier
 from quadric.estimators._data import (
     FitData,
     as_samples,
     check_fit_data,
-    check_lbfgs,
+    check_memory,
     merge_repeated,
     warn_about_scales,
     with_class_weight,
 )
-from quadric.estimators._importances import FeatureImportances
+from quadric.estimators._fitted import ClassPredictions, NeuronAttributes
 from quadric.estimators._messages import progress, warn_not_converged, warn_user
-from quadric.estimators._prediction import ClassPredictions
 from quadric.network import Network
-from quadric.training import Architecture, Options, SampleSizes, TrainingState, train
+from quadric.training import Architecture, Options, TrainingState, train
 
 LOSS_NAMES = {"multinomial": "cross_entropy", "one-vs-rest": "binary_cross_entropy"}
 LBFGS_PAIRS = 20  # more than usual: more memory, but fewer passes over the data
@@ -45,7 +44,7 @@ SHARED = (
 
 @dataclass(eq=False, repr=False)
 class QuadraticLogisticRegression(
-    NeuronAttributes, FeatureImportances, ClassPredictions, ClassifierMixin, BaseEstimator
+    NeuronAttributes, ClassPredictions, ClassifierMixin, BaseEstimator
 ):
     """Logistic regression on x, its squares and its products, without expanding them.
 
@@ -192,8 +191,7 @@ class QuadraticLogisticRegression(
         m = 1 if len(classes) == 2 else len(classes)
         if self.solver == "lbfgs":
             shape = Architecture(data.X.shape[1], [("quadratic", m)], 8)
-            sizes = SampleSizes.of(data.X, m, 8, data.allocated)
-            check_lbfgs(data.X, [shape], sizes, pairs=LBFGS_PAIRS)
+            check_memory(data, shape, self._lbfgs_options())
             warn_about_scales(data.X, type(self).__name__)
         # an interrupted fit must not leave the network of other classes
         before, self.classes_ = self.__dict__.pop("network_", None), classes
@@ -225,6 +223,19 @@ class QuadraticLogisticRegression(
         """The coefficient of the penalty |v|² / 2 for the sum of the losses."""
         return 0.0 if self.penalty is None else 1 / self.C
 
+    def _lbfgs_options(self) -> Options:
+        return Options(
+            solver="lbfgs",
+            epochs=self.max_iter,
+            l2=self._l2,
+            penalty="monomials",
+            by_weight=True,
+            tol=self.tol,
+            max_evaluations=100 * self.max_iter,
+            pairs=LBFGS_PAIRS,
+            fixed=() if self.fit_intercept else ("b",),
+        )
+
     def _fit_lbfgs(self, data: FitData, Y: Array, before: Network | None) -> None:
         """Minimize mean loss + |v|² / (2 C total weight); v holds the monomials' coefficients.
 
@@ -240,21 +251,11 @@ class QuadraticLogisticRegression(
         if not self.fit_intercept:
             network.layers[0].b[...] = 0
         samples = merge_repeated(as_samples(data.X, Y, data.weight, network.dtype))
-        options = Options(
-            solver="lbfgs",
-            epochs=self.max_iter,
-            l2=self._l2,
-            penalty="monomials",
-            by_weight=True,
-            tol=self.tol,
-            max_evaluations=100 * self.max_iter,
-            pairs=LBFGS_PAIRS,
-            fixed=() if self.fit_intercept else ("b",),
-        )
         state = TrainingState()
-        with progress(type(self).__name__, self.max_iter, verbose=self.verbose) as report:
+        title = type(self).__name__
+        with progress(title, self.max_iter) if self.verbose else nullcontext() as report:
             stack = Stack(network.layers, [last], loss)
-            train(stack, samples, options, state, callback=report)
+            train(stack, samples, self._lbfgs_options(), state, callback=report)
         self.network_ = network.astype(data.X.dtype)
         self.n_iter_ = np.array([state.epochs], dtype=np.int32)
         if state.history.exhausted:
@@ -279,19 +280,10 @@ class QuadraticLogisticRegression(
             alpha=self._l2 / total,
             **{name: getattr(self, name) for name in SHARED if name != "class_weight"},
         )
-        classifier._shown_name = type(self).__name__
-        classifier.fit(data.X, data.y, sample_weight=data.weight)
+        title = type(self).__name__
+        classifier._fit(data.X, data.y, data.weight, incremental=False, title=title)
         self.network_ = classifier.network_
         self.n_iter_ = np.array([classifier.n_iter_], dtype=np.int32)
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore a pickle, also one of an earlier version."""
-        for name in ("coef_", "intercept_"):  # they were attributes of their own
-            state.pop(name, None)
-        if isinstance(state.get("n_iter_"), int):
-            state["n_iter_"] = np.array([state["n_iter_"]], dtype=np.int32)
-        defaults = {each.name: each.default for each in fields(self) if each.name not in state}
-        super().__setstate__(defaults | state)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -4,12 +4,12 @@ import importlib.util
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 
 from sklearn.exceptions import ConvergenceWarning
 
 from quadric.training import Epoch, Options, TrainingState
-from quadric.utils import notebook
+from quadric.utils import counted, notebook
 
 Report = Callable[[Epoch], None]
 MOST_LINES = 100
@@ -31,37 +31,36 @@ def warn_not_converged(message: str) -> None:
     warn_user(message, ConvergenceWarning)
 
 
-def warn_about_training(options: Options, state: TrainingState, *, incremental: bool) -> None:
+def warn_about_training(options: Options, state: TrainingState) -> None:
     """Warn if 'sgd' or 'adam' did not converge, ended with a larger loss, or diverged."""
-    start, end, rate = state.loss_at_start, state.loss_at_end, options.learning_rate
-    if state.history.exhausted and not incremental:
+    call, rate = state.call, options.learning_rate
+    start, end = call.loss_at_start, call.loss_at_end
+    if state.history.exhausted and not options.resume:
         warn_not_converged(
             f"Stochastic Optimizer: Maximum iterations ({options.epochs}) reached and the "
             "optimization hasn't converged yet."
         )
     worse = start is not None and end is not None and not end <= WORSE * start + options.tol
-    if worse and not incremental:
+    if worse and not options.resume:
         warn_not_converged(
             f"Training ended with a larger loss ({end:.4g}) than it began with ({start:.4g}). "
             "Scale the features (StandardScaler), or set a smaller learning_rate_init."
         )
-    if state.recoveries:
+    if call.recoveries:
         warn_not_converged(
-            f"Training diverged {state.recoveries} time{'s' if state.recoveries > 1 else ''}; each "
-            "time the last good epoch was restored and the learning rate lowered, from "
-            f"{rate:g} to {rate * state.damping:g}. Scale the features (StandardScaler), or set "
+            f"Training diverged {counted(call.recoveries, 'time')}; each time the last good epoch "
+            f"was restored and the learning rate lowered, from {rate:g} to "
+            f"{rate * state.schedule.damping:g}. Scale the features (StandardScaler), or set "
             "a smaller learning_rate_init."
         )
 
 
-def progress(title: str, total: int, *, verbose: bool) -> AbstractContextManager[Report | None]:
+def progress(title: str, total: int) -> AbstractContextManager[Report]:
     """Return a context with a callback for `train`.
 
     The progress is a bar in a notebook, or on a terminal if rich is installed, and plain lines
     otherwise.
     """
-    if not verbose:
-        return nullcontext()
     if notebook.has_display():  # where rich would ask for ipywidgets
         return _notebook_bar(title, total)
     if sys.stderr.isatty() and importlib.util.find_spec("rich") is not None:

@@ -10,9 +10,8 @@ from sklearn.utils._param_validation import StrOptions
 from quadric.checks import Array
 from quadric.core import ACTIVATIONS
 from quadric.estimators._base import QuadraticNetworkEstimator
-from quadric.estimators._data import FitData
-from quadric.estimators._prediction import predict_from_logits
-from quadric.estimators._problem import Problem
+from quadric.estimators._data import FitData, Problem
+from quadric.estimators._fitted import predict_from_logits
 
 LINKS = {"squared_error": "identity", "poisson": "exponential"}  # the last activation
 

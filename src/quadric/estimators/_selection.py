@@ -1,33 +1,40 @@
-"""The choice of a network's shape and penalty on held-out samples, which 'auto' stands for.
+"""What 'auto' stands for: the solver, and the shape and penalty chosen on held-out samples.
 
 The candidates and the constants were chosen by `python -m benchmarks.defaults`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from quadric.checks import Array
-from quadric.core import Stack
-from quadric.network import Network
+from quadric.core import LAYERS, Stack
+from quadric.estimators._data import LBFGS_SAMPLES
+from quadric.estimators._parameters import NetworkParameters
 from quadric.training import Options, Samples, TrainingState, train
 
-FEWEST_SAMPLES = 20  # with fewer, held-out losses are too noisy
-PARTS = 4  # one part of the samples is held out
-REPEATED_UP_TO = 250  # with at most this many samples, two parts are held out, one after the other
-FIRST, SECOND = 15, 25  # iterations of every candidate, and of the best penalty of a shape
-FINALISTS = 3  # shapes that are trained for longer
-RELEVANCE_ROUNDS = 2
-LEAST_RELEVANCE = 0.01
-FEWEST_INPUTS = 4  # with fewer, no input is likely to be irrelevant
-# By how many standard errors the loss of a simpler model may be worse. One would be the usual
-# rule; it costs a mean rank of 0.3 on the data sets of the benchmark.
-STANDARD_ERRORS = 0.25
-WORSE = 1.05  # smaller penalties are not tried once the loss has grown by this factor
-HOPELESS = 1.25  # the second split is skipped if the loss is this many times the best so far
+# ---- candidates ------------------------------------------------------------------------------
+
+HIDDEN = (32,)
+STOCHASTIC_ALPHA = 1e-4
+# With 'lbfgs', one of these shapes and penalties is chosen on held-out samples (`select`).
+SHAPES: tuple[tuple[tuple[int, ...], str], ...] = (
+    ((), "linear"),
+    ((), "quadratic"),
+    (HIDDEN, "quadratic"),
+    (HIDDEN, "linear"),
+    ((64,), "linear"),
+    ((), "reduced"),
+)
+SINGLE_LAYER_ALPHAS: tuple[float, ...] = (0.1, 1.0, 10.0, 100.0)
+HIDDEN_ALPHAS: tuple[float, ...] = (1.0, 5.0, 25.0)
+FEW_INPUTS = 32  # with more inputs, a single quadratic layer is not a small model
+MOST_INPUTS = 64  # with more inputs, a reduced layer may be better than a quadratic one
+MANY_SAMPLES = 2000  # with fewer samples, 64 hidden neurons are no better than 32
 
 
 class Candidate(NamedTuple):
@@ -46,34 +53,149 @@ class Candidate(NamedTuple):
         return "".join(f"{width} hidden, " for _, width in hidden) + f"{kind} output"
 
 
+def hidden_sizes(parameters: NetworkParameters) -> tuple[int, ...] | None:
+    """Return the widths of the hidden layers, or None if 'auto' chooses them."""
+    given, kinds = parameters.hidden_layer_sizes, parameters.layer_kinds
+    if isinstance(given, str):
+        # a kind for each layer fixes the number of layers
+        return None if isinstance(kinds, str) and kinds == "auto" else HIDDEN
+    sizes = given if isinstance(given, (list, tuple)) else np.atleast_1d(np.asarray(given))
+    for size in sizes:
+        if not isinstance(size, (int, np.integer)) or isinstance(size, bool) or size <= 0:
+            raise ValueError(f"hidden_layer_sizes must be > 0, got {given!r:.100}.")
+    return tuple(int(size) for size in sizes)
+
+
+def are_kinds(given: Any) -> bool:
+    """Whether `given` is a sequence of strings."""
+    several = isinstance(given, (list, tuple)) or (isinstance(given, np.ndarray) and given.ndim)
+    return bool(several) and all(isinstance(kind, str) for kind in given)
+
+
+def layer_shapes(given: Any, hidden: Sequence[int], n_outputs: int) -> list[tuple[str, int]]:
+    """Return (kind, neurons) of each layer for the parameter `layer_kinds`.
+
+    'auto' means linear hidden layers and a quadratic output layer.
+    """
+    sizes, kinds = [*hidden, n_outputs], given
+    if isinstance(kinds, str):
+        auto = ["linear"] * len(hidden) + ["quadratic"]
+        kinds = auto if kinds == "auto" else [kinds] * len(sizes)
+    kinds = list(kinds) if are_kinds(kinds) else []
+    if len(kinds) != len(sizes) or not all(kind in LAYERS for kind in kinds):
+        known = ", ".join(map(repr, LAYERS))
+        raise ValueError(
+            f"layer_kinds must be 'auto', one of {known}, or a sequence of them of length "
+            f"{len(sizes)} (hidden layers and output). Got {given!r} instead."
+        )
+    return list(zip(kinds, sizes, strict=True))
+
+
+def solver_for(parameters: NetworkParameters, n_samples: int, *, incremental: bool) -> str:
+    """Return the solver; 'auto' is 'adam' whenever batches are needed.
+
+    It is also 'adam' for many samples, unless the shape is chosen: then most of the work is done on
+    some of the samples.
+    """
+    if parameters.solver != "auto":
+        return parameters.solver
+    batches = incremental or parameters.early_stopping or parameters.batch_size != "auto"
+    many = n_samples > LBFGS_SAMPLES and hidden_sizes(parameters) is not None
+    return "adam" if batches or many else "lbfgs"
+
+
+def candidates(
+    parameters: NetworkParameters, n_samples: int, n_inputs: int, n_outputs: int, solver: str
+) -> list[Candidate]:
+    """Return the combinations of shape and penalty that are tried, grouped by shape."""
+    hidden, among = hidden_sizes(parameters), []
+    shapes = [layer_shapes(parameters.layer_kinds, HIDDEN if hidden is None else hidden, n_outputs)]
+    if hidden is None and solver == "lbfgs":
+        # a reduced layer, which is a product, cannot represent the mean of a target
+        reduced = n_inputs > MOST_INPUTS and parameters.loss != "squared_error"
+        shapes = [
+            layer_shapes(["linear"] * len(sizes) + [last], sizes, n_outputs)
+            for sizes, last in SHAPES
+            if (reduced or last != "reduced") and (n_samples >= MANY_SAMPLES or sizes != (64,))
+        ]
+    for layers in shapes:
+        alphas = SINGLE_LAYER_ALPHAS if len(layers) == 1 else HIDDEN_ALPHAS
+        if parameters.alpha != "auto":
+            alphas = (float(parameters.alpha),)
+        elif solver != "lbfgs":
+            alphas = (STOCHASTIC_ALPHA,)
+        among += [Candidate(tuple(layers), alpha) for alpha in alphas]
+    return among
+
+
+# ---- choice ----------------------------------------------------------------------------------
+
+FEWEST_SAMPLES = 20  # with fewer, held-out losses are too noisy
+PARTS = 4  # one part of the samples is held out
+REPEATED_UP_TO = 250  # with at most this many samples, two parts are held out, one after the other
+FIRST, SECOND = 15, 25  # iterations of every candidate, and of the best penalty of a shape
+FINALISTS = 3  # shapes that are trained for longer
+RELEVANCE_ROUNDS = 2
+LEAST_RELEVANCE = 0.01
+FEWEST_INPUTS = 4  # with fewer, no input is likely to be irrelevant
+# By how many standard errors the loss of a simpler model may be worse. One would be the usual
+# rule; it costs a mean rank of 0.3 on the data sets of the benchmark.
+STANDARD_ERRORS = 0.25
+WORSE = 1.05  # smaller penalties are not tried once the loss has grown by this factor
+HOPELESS = 1.25  # the second split is skipped if the loss is this many times the best so far
+
+
 @dataclass(eq=False)
 class Trial:
     """A candidate with one network for each split, and its losses on the held-out samples."""
 
     candidate: Candidate
-    networks: list[Network]
+    stacks: list[Stack]
     relevance: list[Array] | None = None
-    losses: Array | None = None  # of the splits that the candidate was trained on
+    losses: Array = field(default_factory=lambda: np.empty(0))  # of the splits it was trained on
     loss: float = np.inf
 
-    @property
-    def n_parameters(self) -> int:
-        """The number of parameters of one of the networks."""
-        return sum(
-            array.size for layer in self.networks[0].layers for array in layer.arrays().values()
-        )
 
+@dataclass(frozen=True)
+class Choice:
+    """The chosen candidate and its network.
 
-class Choice(NamedTuple):
-    """The chosen candidate, its partly trained network, the relevance of the inputs, and costs."""
+    If several candidates were compared, the network is partly trained. Then there are also the
+    relevance of the inputs, the number of iterations and evaluations used, and a description of
+    everything that was tried.
+    """
 
     candidate: Candidate
-    network: Network
-    relevance: Array | None
-    n_parameters: int
-    iterations: int
-    evaluations: int
-    tried: list[dict[str, Any]]
+    stack: Stack
+    relevance: Array | None = None
+    iterations: int = 0
+    evaluations: int = 0
+    tried: list[dict[str, Any]] = field(default_factory=list)
+
+
+def choose(
+    among: Sequence[Candidate],
+    build: Callable[[Candidate], Stack],
+    samples: Samples,
+    options: Options,
+    rng: np.random.RandomState,
+) -> Choice:
+    """Choose a candidate: on held-out samples if there are enough, else by the number of inputs."""
+    if can_choose(among, len(samples), options):
+        return select(among, build, samples, options, rng)
+    candidate = without_choice(among, samples.X.shape[1])
+    return Choice(candidate, build(candidate))
+
+
+def without_choice(among: Sequence[Candidate], n_inputs: int) -> Candidate:
+    """Return the candidate that is used if there are too few samples to choose one."""
+    preferred = 1 if n_inputs <= FEW_INPUTS else 2
+    suitable = (
+        candidate
+        for candidate in among
+        if candidate.layers[-1][0] == "quadratic" and len(candidate.layers) == preferred
+    )
+    return next(suitable, among[0])
 
 
 def can_choose(among: Sequence[Candidate], n_samples: int, options: Options) -> bool:
@@ -95,8 +217,7 @@ def _n_splits(n_samples: int) -> int:
 
 def select(
     among: Sequence[Candidate],
-    build: Callable[[Candidate], Network],
-    loss: str,
+    build: Callable[[Candidate], Stack],
     samples: Samples,
     options: Options,
     rng: np.random.RandomState,
@@ -112,21 +233,20 @@ def select(
        the best by more than `STANDARD_ERRORS` standard errors of the difference.
     """
     share = _share(len(among), len(samples), options)
-    contest = _Contest(list(_splits(samples, rng)), loss, replace(options, max_evaluations=share))
+    contest = _Contest(list(_splits(samples, rng)), replace(options, max_evaluations=share))
     best = contest.best_of_each_shape(among, build)[:FINALISTS]
     for trial in best:
         contest.train(trial, SECOND)
-    best.sort(key=_loss)
+    best.sort(key=attrgetter("loss"))
     if samples.X.shape[1] >= FEWEST_INPUTS:
         best += [contest.with_relevance(trial) for trial in best[:2]]
-        best.sort(key=_loss)
+        best.sort(key=attrgetter("loss"))
     chosen = contest.simplest(best)
     relevance = chosen.relevance
     return Choice(
         chosen.candidate,
-        chosen.networks[0],
+        chosen.stacks[0],
         None if relevance is None else np.exp(np.mean(np.log(relevance), axis=0)),
-        chosen.n_parameters,
         contest.iterations(FIRST) + contest.iterations(SECOND),
         contest.evaluations,
         contest.records(chosen),
@@ -136,8 +256,8 @@ def select(
 class _Contest:
     """Trains trials on the same splits, and compares their losses."""
 
-    def __init__(self, splits: list[tuple[Samples, Samples]], loss: str, options: Options):
-        self.splits, self.loss, self.options = splits, loss, options
+    def __init__(self, splits: list[tuple[Samples, Samples]], options: Options) -> None:
+        self.splits, self.options = splits, options
         self.evaluations = 0
         self.trials: list[Trial] = []
         weights = [held.weight for _, held in splits if held.weight is not None]
@@ -164,13 +284,13 @@ class _Contest:
             max_evaluations=min(15 * iterations + 20, self.options.max_evaluations or 0),
         )
         losses: list[Array] = []
-        for k, (network, (kept, held)) in enumerate(zip(trial.networks, self.splits, strict=True)):
-            state, stack = TrainingState(), Stack(network.layers, network.activations, self.loss)
+        for k, (stack, (kept, held)) in enumerate(zip(trial.stacks, self.splits, strict=True)):
+            state = TrainingState()
             relevance = None if trial.relevance is None else trial.relevance[k]
             train(stack, kept, replace(run, relevance=relevance), state)
-            self.evaluations += state.evaluations
+            self.evaluations += state.call.evaluations
             z = stack.logits(held.X)
-            losses.append(stack.loss_function.value(network.activations[-1], z, held.Y))
+            losses.append(stack.loss_function.value(stack.activations[-1], z, held.Y))
             trial.losses = np.concatenate(losses).astype(np.float64)
             trial.loss = self._mean(trial.losses)
             if rival is not None and self._is_hopeless(trial, rival):
@@ -180,8 +300,6 @@ class _Contest:
         return len(losses) == len(self.splits)
 
     def _is_hopeless(self, trial: Trial, rival: Trial) -> bool:
-        assert trial.losses is not None
-        assert rival.losses is not None
         return trial.loss > HOPELESS * self._mean(rival.losses[: len(trial.losses)])
 
     def _mean(self, losses: Array) -> float:
@@ -191,36 +309,38 @@ class _Contest:
         return mean if np.isfinite(mean) else np.inf
 
     def best_of_each_shape(
-        self, among: Sequence[Candidate], build: Callable[[Candidate], Network]
+        self, among: Sequence[Candidate], build: Callable[[Candidate], Stack]
     ) -> list[Trial]:
         """Train every candidate; return the best penalty of each shape, the best shape first."""
         best: list[Trial] = []
-        for _, same_shape in groupby(among, key=lambda one: one.layers):
+        for _, same_shape in groupby(among, key=lambda candidate: candidate.layers):
             tried: list[Trial] = []
-            for candidate in sorted(same_shape, key=lambda one: -one.alpha):
+            for candidate in sorted(same_shape, key=lambda candidate: -candidate.alpha):
                 start = [build(candidate) for _ in self.splits]
                 if candidate.is_convex:  # continue from the last solution, which is faster
                     _start_from(tried or best, start)
                 trial = Trial(candidate, start)
-                if self.train(trial, FIRST, min(best + tried, key=_loss, default=None)):
+                if self.train(
+                    trial, FIRST, min(best + tried, key=attrgetter("loss"), default=None)
+                ):
                     tried.append(trial)
-                if tried and trial.loss > WORSE * min(map(_loss, tried)):
+                if tried and trial.loss > WORSE * min(other.loss for other in tried):
                     break
-            best += sorted(tried, key=_loss)[:1]
-        return sorted(best, key=_loss)
+            best += sorted(tried, key=attrgetter("loss"))[:1]
+        return sorted(best, key=attrgetter("loss"))
 
     def with_relevance(self, trial: Trial) -> Trial:
         """Train a copy of a trial with a penalty that depends on the relevance of each input."""
-        other = Trial(trial.candidate, [network.copy() for network in trial.networks])
+        other = Trial(trial.candidate, [stack.copy() for stack in trial.stacks])
         for _ in range(RELEVANCE_ROUNDS):
-            other.relevance = [relevance_of(network) for network in other.networks]
+            other.relevance = [relevance_of(stack) for stack in other.stacks]
             self.train(other, FIRST)
         return other
 
     def simplest(self, trials: Sequence[Trial]) -> Trial:
         """Return the trial with the fewest parameters that is about as good as the first."""
         best = trials[0]
-        for trial in sorted(trials, key=lambda one: one.n_parameters):
+        for trial in sorted(trials, key=lambda trial: trial.stacks[0].n_parameters):
             if trial is best:
                 break
             if self._excess(trial, best) <= 0:
@@ -229,8 +349,6 @@ class _Contest:
 
     def _excess(self, trial: Trial, best: Trial) -> float:
         """Return by how much a loss is worse, beyond what its standard error allows."""
-        assert trial.losses is not None
-        assert best.losses is not None
         worse = trial.losses - best.losses
         mean = np.average(worse, weights=self.weight)
         variance = np.average((worse - mean) ** 2, weights=self.weight)
@@ -243,21 +361,21 @@ class _Contest:
                 "shape": str(trial.candidate),
                 "alpha": trial.candidate.alpha,
                 "relevance": trial.relevance is not None,
-                "parameters": trial.n_parameters,
+                "parameters": trial.stacks[0].n_parameters,
                 "loss": trial.loss,
                 "chosen": trial is chosen,
             }
-            for trial in sorted(self.trials, key=_loss)
+            for trial in sorted(self.trials, key=attrgetter("loss"))
         ]
 
 
-def relevance_of(network: Network) -> Array:
+def relevance_of(stack: Stack) -> Array:
     """Return the relevance of each input, at most 1: the norm of the weights that it is used with.
 
     The next penalty is divided by its square (for a product of two inputs, by both squares). After
     a few repetitions, the weights of inputs without effect are close to zero.
     """
-    layer = network.layers[0]
+    layer = stack.layers[0]
     power = np.zeros(layer.n_inputs)
     for name in layer.weights:
         squares = np.square(layer.arrays()[name], dtype=np.float64)
@@ -274,10 +392,6 @@ def relevance_of(network: Network) -> Array:
     return np.maximum(np.sqrt(power / largest), LEAST_RELEVANCE)
 
 
-def _loss(trial: Trial) -> float:
-    return trial.loss
-
-
 def _splits(samples: Samples, rng: np.random.RandomState) -> Iterator[tuple[Samples, Samples]]:
     """Yield training samples and held-out samples."""
     count = len(samples)
@@ -287,9 +401,9 @@ def _splits(samples: Samples, rng: np.random.RandomState) -> Iterator[tuple[Samp
         yield samples.take(kept), samples.take(parts[k])
 
 
-def _start_from(solved: Sequence[Trial], start: Sequence[Network]) -> None:
+def _start_from(solved: Sequence[Trial], start: Sequence[Stack]) -> None:
     """Copy the last solution of a single layer, for the parameters that the networks share."""
     single = [trial for trial in solved if trial.candidate.is_convex]
-    for network, other in zip(start, single[-1].networks if single else (), strict=False):
-        for name, array in network.layers[0].arrays().items():
+    for stack, other in zip(start, single[-1].stacks if single else (), strict=False):
+        for name, array in stack.layers[0].arrays().items():
             array[...] = other.layers[0].arrays().get(name, array)

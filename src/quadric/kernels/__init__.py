@@ -1,36 +1,62 @@
 """The compiled loops: per-sample SGD, and the quadratic form for a batch.
 
 Only this package imports numba and llvmlite. It does not import any other part of quadric. Its
-functions take arrays or addresses, update the numbers there in place and return numbers.
+functions take arrays or addresses, update the numbers there in place and return numbers. Names are
+imported on first use (PEP 562), because importing numba takes long.
 
 Start with `_sgd`, one epoch of per-sample SGD, and `_layout`, the memory it works on. `_rows` lists
-the inputs of a sample, `_blocks` computes the passes of one layer, `_equations` has the equations
-of a block of neurons, and `_activations` and `_losses` hold the functions they are named after.
-`_quadratic_form` and `_quadratic_form_loops` compute x'Qx for a batch and its gradients, and
-`_elementwise` applies activations to arrays. All of these modules use `_lanes`, which works on
+the inputs of a sample, and `_blocks` has the equations and the passes of one layer.
+`_quadratic_form` and `_quadratic_form_loops` compute x'Qx for a batch and its gradients, with the
+threads of a `Team`. All of these modules use `_lanes`, which works on
 numbers in SIMD registers, `_compiling`, which compiles the loops and caches them, and `_denormals`,
 which sets the mode in which all loops run: denormal numbers count as zero.
 """
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from quadric.kernels._quadratic_form import Team as Team
+    from quadric.kernels._quadratic_form_loops import roundings, underflows
+
 __all__ = ["roundings", "underflows"]
 
+_NAMES = {
+    "_activations_and_losses": ("apply_elementwise",),
+    "_compiling": ("JIT_ALLOWED",),
+    "_lanes": ("UNIT_BYTES",),
+    "_layout": (
+        "ACTIVATION_CODES",
+        "ADDED_TO_INPUTS",
+        "CSR",
+        "DENSE",
+        "FOLDED_INTO_WEIGHTS",
+        "KIND_CODES",
+        "LAYER",
+        "LOSS_CODES",
+        "NO_OFFSET",
+        "Memory",
+        "SampleArrays",
+        "Step",
+    ),
+    "_quadratic_form": (
+        "OpenMPThreads",
+        "PythonThreads",
+        "Team",
+        "gradients",
+        "run_quadratic_form",
+        "values",
+    ),
+    "_quadratic_form_loops": ("roundings", "underflows"),
+    "_rows": ("compress_rows", "count_nonzeros"),
+    "_sgd": ("sgd_epoch",),
+}
+_HOMES = {name: module for module, names in _NAMES.items() for name in names}
 
-def roundings(n: int) -> int:
-    """The largest number of roundings between an input and z = x'Qx, for n inputs."""
-    from quadric.kernels import _quadratic_form_loops  # imports numba
 
-    return _quadratic_form_loops.roundings(n)
-
-
-def underflows(n: int) -> tuple[int, int]:
-    """Numbers (a, b) that bound how much flushing denormal numbers to zero changes z = x'Qx.
-
-    Let t be the smallest normal number of the dtype. An operation whose result is denormal returns
-    zero, so its error is less than t. In all, these errors change z by less than
-    ``(a + b sum_i |x_i|) t``, up to the relative rounding errors that `roundings` counts. In
-    addition, an input x_i counts as zero if it is less than t in absolute value, and an entry q_ij
-    if it is less than t, or 2 t on the diagonal.
-    """
-    from quadric.kernels import _quadratic_form_loops  # imports numba
-
-    return _quadratic_form_loops.underflows(n)
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'quadric.kernels' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"quadric.kernels.{_HOMES[name]}"), name)
+    globals()[name] = value  # so that this function is called only once for each name
+    return value

@@ -26,7 +26,7 @@ INTERNAL: Any = OPTIONS | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 block = numba.njit(**INTERNAL)
 inline = numba.njit(forceinline=True, **INTERNAL)
 
-ALLOWED = not numba.config.DISABLE_JIT  # type: ignore[attr-defined]
+JIT_ALLOWED = not numba.config.DISABLE_JIT  # type: ignore[attr-defined]
 
 FORBIDDEN = (
     "numba must compile this function, but NUMBA_DISABLE_JIT is set. Unset NUMBA_DISABLE_JIT."
@@ -129,7 +129,7 @@ class EntryPoint:
         self.compiled = {}  # functions by dtypes
 
     def __call__(self, *arguments):
-        if not ALLOWED:
+        if not JIT_ALLOWED:
             raise RuntimeError(FORBIDDEN)
         dtypes = tuple(
             [
@@ -171,15 +171,12 @@ class SharedLoop:
     def __init__(self, function):
         tickets = block(_with_loop(_take_tickets, inline(function), function, ".tickets"))
         self.function = _with_loop(_run_flushed_at, tickets, function)
-        self.compiled = {}  # functions by dtype
 
+    @functools.cache  # noqa: B019 (there are few loops, which are never deleted)
     def compiled_for(self, dtype):
         """Return the function for a dtype, and its address."""
-        if dtype not in self.compiled:
-            self.compiled[dtype] = self._compile(dtype)
-        return self.compiled[dtype]
-
-    def _compile(self, dtype):
+        if not JIT_ALLOWED:
+            raise RuntimeError(FORBIDDEN)
         signature = types.void(types.CPointer(numba.from_dtype(dtype)))
         options = {"fastmath": FASTMATH, "error_model": "numpy"}
         try:

@@ -44,6 +44,21 @@ from quadric.kernels._lanes import advance
 LINEAR, QUADRATIC, REDUCED = range(3)
 IDENTITY, LOGISTIC, TANH, RELU, SOFTMAX, EXPONENTIAL = range(6)
 BINARY_CROSS_ENTROPY, CROSS_ENTROPY, SQUARED_ERROR, POISSON = range(4)
+KIND_CODES = {"linear": LINEAR, "quadratic": QUADRATIC, "reduced": REDUCED}
+ACTIVATION_CODES = {
+    "identity": IDENTITY,
+    "logistic": LOGISTIC,
+    "tanh": TANH,
+    "relu": RELU,
+    "softmax": SOFTMAX,
+    "exponential": EXPONENTIAL,
+}
+LOSS_CODES = {
+    "binary_cross_entropy": BINARY_CROSS_ENTROPY,
+    "cross_entropy": CROSS_ENTROPY,
+    "squared_error": SQUARED_ERROR,
+    "poisson": POISSON,
+}
 DENSE, CSR = range(2)
 NO_OFFSET, ADDED_TO_INPUTS, FOLDED_INTO_WEIGHTS = range(3)
 

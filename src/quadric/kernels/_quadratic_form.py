@@ -1,11 +1,17 @@
 """Run the loops for z_k = x'Q_k x and its gradients, on arrays given by their addresses.
 
-`_quadratic_form_loops` contains and describes the loops.
+A team of threads shares the work of a loop. `_quadratic_form_loops` contains the loops and
+describes them.
 """
 
+import _thread
+import contextlib
+import ctypes
 import threading
+import time
+from abc import ABC, abstractmethod
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from math import gcd
 from typing import Any
@@ -16,30 +22,109 @@ from quadric.kernels._compiling import SharedLoop
 from quadric.kernels._lanes import UNIT_BYTES
 from quadric.kernels._quadratic_form_loops import APART, COLUMNS, UNITS, gradients, values
 
-__all__ = ["gradients", "run", "values"]
+__all__ = ["OpenMPThreads", "PythonThreads", "Team", "gradients", "run_quadratic_form", "values"]
 
 LANES = UNITS * UNIT_BYTES // 4  # in float32; in float64, there are half as many
 
 
-def run(
+class Team(ABC):
+    """Threads that share the work of a loop, of which there are up to `count()`."""
+
+    worth: int  # multiplications for which a thread is worthwhile
+
+    def __init__(self, count: Callable[[], int]) -> None:
+        self.count = count
+
+    def threads_for(self, work: int) -> int:
+        """The number of threads to use for this number of multiplications."""
+        return 1 if work < 2 * self.worth else min(self.count(), work // self.worth)
+
+    @abstractmethod
+    def run(self, function: int, arguments: Any, tickets: int) -> None:
+        """Call the function at an address from several threads, until all tickets are taken.
+
+        Its argument is the address of `arguments`, which is ``arguments.buffer_info()[0]``.
+        """
+
+
+class PythonThreads(Team):
+    """A team of Python threads.
+
+    New threads are started for each call, which takes 50 to 250 µs. No thread outlives a call, so
+    forking is safe.
+    """
+
+    worth = 3 * 2**22  # they take about 500 µs
+
+    def run(self, function: int, arguments: Any, tickets: int) -> None:
+        """Call the function at the given address from as many threads as there are tickets."""
+        call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(function)  # releases the GIL
+        begun: list[None] = []
+        ended: list[None] = []
+
+        def take_part(end: Any) -> None:
+            begun.append(None)
+            call(arguments.buffer_info()[0])  # keeps the arguments alive for a thread that is late
+            ended.append(None)
+            end.release()
+
+        ends = [_thread.allocate_lock() for _ in range(tickets - 1)]
+        try:
+            for end in ends:
+                end.acquire()
+                # a signal handler that raises an exception can block a threading.Thread forever
+                _thread.start_new_thread(take_part, (end,))
+            call(arguments.buffer_info()[0])
+            for end in ends:
+                end.acquire()
+        except BaseException:  # an interrupt, or no more threads
+            arguments[0] = tickets  # a thread that asks for a ticket now gets none
+            _wait_until(lambda: len(ended) == len(begun))  # they use the caller's memory
+            raise
+
+
+def _wait_until(condition: Callable[[], bool]) -> None:
+    """Wait, even if there are more interrupts."""
+    while not condition():
+        with contextlib.suppress(BaseException):
+            time.sleep(1e-4)
+
+
+class OpenMPThreads(Team):
+    """A team of all OpenMP threads of this process, run through `parallel`, which is GOMP_parallel.
+
+    Other threads would compete with them, because OpenMP's threads keep their cores busy for a
+    while after finishing. All of them are used each time, because OpenMP ends and starts threads
+    when their number changes. Threads without a share of the work return at once.
+    """
+
+    worth = 2**18  # they take about 10 µs
+
+    def __init__(self, parallel: Any, count: Callable[[], int]) -> None:
+        super().__init__(count)
+        self.parallel = parallel
+
+    def run(self, function: int, arguments: Any, tickets: int) -> None:
+        """Call the function at the given address from all OpenMP threads."""
+        self.parallel(function, arguments.buffer_info()[0], 0, 0)
+
+
+def run_quadratic_form(
     loop: SharedLoop,
-    threads_for: Callable[[int], int],
-    share: Callable[[int, Any, int], None],
+    team: Team,
     dtype: np.dtype[Any],
     sizes: tuple[int, int, int, int],
-    addresses: tuple[int, int, int, int, int],
+    addresses: Sequence[int],
 ) -> None:
-    """Run a loop.
+    """Run a loop of the quadratic form.
 
     Parameters
     ----------
     loop : `values` or `gradients`
         `values` writes z. `gradients` reads dL/dz from z, and writes dL/dx and dL/dP. It needs at
         least one sample.
-    threads_for, share : functions
-        ``threads_for(work)`` is the number of threads for this many multiplications, and
-        ``share(function, arguments, tickets)`` makes several threads call the function at this
-        address with the address of the arguments, until all tickets are taken.
+    team : Team
+        The threads that share the work.
     dtype : dtype
         The dtype of all arrays.
     sizes : B, n, m and stride
@@ -50,7 +135,7 @@ def run(
     """
     B, n, m, stride = sizes
     call, function, group, room, size = _plan(loop, dtype, n, m)
-    tickets = threads_for(B * n * (n + 1) // 2 * m)
+    tickets = team.threads_for(B * n * (n + 1) // 2 * m)
     if tickets > 1:
         tiles = -(-B * dtype.itemsize // (UNITS * UNIT_BYTES))  # samples that fill the lanes
         tickets = max(1, min(tickets, max(tiles, n) if addresses[4] else tiles))
@@ -63,7 +148,7 @@ def run(
     else:
         # while threads use the memory, this one may run a signal handler that calls a loop
         _scratch.kept = NOTHING
-        share(function, arguments, tickets)
+        team.run(function, arguments, tickets)
         _scratch.keep((memory, start))
 
 

@@ -57,7 +57,7 @@ FEW = 3  # largest number of neurons for which the loop for few neurons is faste
 
 
 def roundings(n: int) -> int:
-    """See `kernels.roundings`.
+    """The largest number of roundings between an input and z = x'Qx, for n inputs.
 
     A product q_ijk x_j is added to at most J_BLOCK others. The product of the sum and x_i is added
     to z once for each input i and block of inputs j. Without FMA, products are rounded, too.
@@ -66,7 +66,13 @@ def roundings(n: int) -> int:
 
 
 def underflows(n: int) -> tuple[int, int]:
-    """See `kernels.underflows`.
+    """Numbers (a, b) that bound how much flushing denormal numbers to zero changes z = x'Qx.
+
+    Let t be the smallest normal number of the dtype. An operation whose result is denormal returns
+    zero, so its error is less than t. In all, these errors change z by less than
+    ``(a + b sum_i |x_i|) t``, up to the relative rounding errors that `roundings` counts. In
+    addition, an input x_i counts as zero if it is less than t in absolute value, and an entry q_ij
+    if it is less than t, or 2 t on the diagonal.
 
     Without FMA, both the product and the sum may be flushed: for each of n products that are then
     multiplied by x_i, and for each of the products that are added to z. All are doubled in the end.

@@ -8,11 +8,11 @@ layout, and `_blocks` computes one layer.
 import math
 from typing import Any, NamedTuple
 
+from quadric.kernels._activations_and_losses import LossTerms, add_loss, loss_and_delta
 from quadric.kernels._blocks import backward, backward_first, forward, squared_gradient, update
 from quadric.kernels._compiling import EntryPoint, inline
 from quadric.kernels._lanes import addresses, advance
 from quadric.kernels._layout import FOLDED_INTO_WEIGHTS, Rates, inputs_of
-from quadric.kernels._losses import LossTerms, add_loss, loss_and_delta
 from quadric.kernels._rows import list_sample
 
 

@@ -1,24 +1,53 @@
 """A feedforward network: a stack of layers of any kind, each with its activation."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
+from scipy import sparse
 
 from quadric.checks import (
     Array,
+    Matrix,
     as_dtype,
     as_generator,
+    as_inputs,
+    as_offset,
+    as_targets,
+    as_weights,
     check_choice,
     check_flag,
     check_integer,
     check_number,
 )
-from quadric.core import ACTIVATIONS, Layer, Stack, check_loss
-from quadric.network import _data as data
+from quadric.core import (
+    ACTIVATIONS,
+    INITIAL_VALUES,
+    LAYERS,
+    Layer,
+    Stack,
+    accuracy,
+    check_loss,
+    draw_layers,
+    parameters,
+)
 from quadric.network._gradient_check import GradientCheck, check_gradients
-from quadric.network._specification import check_stack, create_layers, layer_table
-from quadric.training import Epoch, History, Options, TrainingState, check_fit, train
+from quadric.training import (
+    Architecture,
+    Epoch,
+    History,
+    Options,
+    Samples,
+    TrainingState,
+    check_answers,
+    check_backward,
+    check_creation,
+    check_fit,
+    converted_bytes,
+    train,
+)
+from quadric.utils import check_limit
 
 
 class Network:
@@ -47,7 +76,7 @@ class Network:
 
     def __init__(self, layers: Sequence[Layer], activations: Sequence[str]) -> None:
         self.layers, self.activations = tuple(layers), tuple(activations)
-        check_stack(self.layers, self.activations)
+        _check_stack(self.layers, self.activations)
 
     @classmethod
     def create(
@@ -86,7 +115,16 @@ class Network:
         Network
             The new network.
         """
-        return cls(*create_layers(n_inputs, layers, init, scale, rng, dtype))
+        n = check_integer("n_inputs", n_inputs, at_least=1)
+        wanted, generator = as_dtype(dtype), as_generator(rng)
+        check_choice("init", init, INITIAL_VALUES)
+        if scale is not None:
+            scale = check_number("scale", scale, at_least=0)
+        shapes, activations = _checked_specification(layers)
+        if shapes:  # the constructor rejects a network without layers
+            check_creation(Architecture(n, shapes, wanted.itemsize), init)
+        drawn = draw_layers(n, shapes, init=init, scale=scale, rng=generator, dtype=wanted)
+        return cls(drawn, activations)
 
     @property
     def n_inputs(self) -> int:
@@ -125,7 +163,7 @@ class Network:
         ValueError
             If finite inputs are so large that a pre-activation of any layer is not finite.
         """
-        return data.network_outputs(self._stack(), X, offset, lambda z: z)
+        return _network_outputs(self._stack(), X, offset, lambda z: z)
 
     def forward(self, X: Any, *, offset: Any = None) -> Array:
         """Compute the outputs: the activations of the last layer.
@@ -141,7 +179,7 @@ class Network:
             The outputs.
         """
         g = ACTIVATIONS[self.activations[-1]].function
-        return data.network_outputs(self._stack(), X, offset, g)
+        return _network_outputs(self._stack(), X, offset, g)
 
     def predict(self, X: Any, *, offset: Any = None) -> Array:
         """Predict the class of each row, or the outputs of a network for regression.
@@ -189,7 +227,18 @@ class Network:
             respect to q_ij = q_ji.
         """
         stack = self._stack(loss)
-        return data.finite_gradients(stack, X, data.checked_samples(stack, X, Y, sample_weight))
+        samples = _checked_samples(stack, X, Y, sample_weight)
+        network = Architecture.of(self.layers)
+        check_backward(network, len(samples), converted_bytes(X, samples.X))
+        with np.errstate(over="ignore", invalid="ignore"):
+            value, grads = stack.gradients(samples.X, samples.Y, samples.weight, finite=True)
+        finite = all(np.isfinite(array).all() for array in parameters(grads))
+        if not (finite and np.isfinite(value)):
+            raise ValueError(
+                "X, Y or sample_weight contains values so large that the gradients are not finite "
+                f"in {self.dtype}. Scale them."
+            )
+        return value, grads
 
     def fit(
         self,
@@ -277,9 +326,9 @@ class Network:
         last finished epoch.
         """
         stack, validate = self._stack(loss), None
-        samples = data.checked_samples(stack, X, Y, sample_weight, offset)
+        samples = _checked_samples(stack, X, Y, sample_weight, offset)
         if validation is not None:
-            validate = data.validation_score(
+            validate = _validation_score(
                 stack, validation, score, lambda X: self.logits(X, offset=offset)
             )
         if callback is not None and not callable(callback):
@@ -329,7 +378,7 @@ class Network:
         check_number("step", step, above=0)
         check_number("l2", l2, at_least=0)
         stack = self.astype("float64")._stack(loss)
-        return check_gradients(stack, data.checked_samples(stack, X, Y), l2=l2, step=step)
+        return check_gradients(stack, _checked_samples(stack, X, Y), l2=l2, step=step)
 
     def copy(self) -> Self:
         """Copy the network.
@@ -365,7 +414,14 @@ class Network:
         str
             A table with one line per layer.
         """
-        return layer_table(self.layers, self.activations)
+        rows = [("layer", "kind", "inputs", "neurons", "activation", "parameters")]
+        for l, (layer, activation) in enumerate(zip(self.layers, self.activations, strict=True)):
+            n, m = f"{layer.n_inputs:,}", f"{layer.n_outputs:,}"
+            rows.append((str(l), layer.kind, n, m, activation, f"{layer.n_parameters:,}"))
+        rows.append(("", "", "", "", "total", f"{self.n_parameters:,}"))
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        cells = [f"{{:{side}{width}}}" for side, width in zip("<<>><>", widths, strict=True)]
+        return "\n".join("  ".join(cells).format(*row).rstrip() for row in rows)
 
     def __repr__(self) -> str:
         inside = ", ".join(
@@ -376,3 +432,139 @@ class Network:
 
     def _stack(self, loss: str | None = None) -> Stack:
         return Stack(self.layers, self.activations, check_loss(loss, self.activations[-1]))
+
+
+# ---- layers ------------------------------------------------------------------------------
+
+
+def _check_stack(layers: Sequence[Layer], activations: Sequence[str]) -> None:
+    """Raise ValueError or TypeError unless the layers fit together."""
+    if not layers or len(layers) != len(activations):
+        raise ValueError(
+            "layers and activations must have the same length, at least 1. "
+            f"Got {len(layers)} and {len(activations)}."
+        )
+    for l, layer in enumerate(layers):
+        if not isinstance(layer, tuple(LAYERS.values())):
+            raise TypeError(
+                f"layers[{l}] must be a Linear, Quadratic or Reduced layer. Got {layer!r}."
+            )
+        check_choice("activation", activations[l], ACTIVATIONS)
+        if l and layer.n_inputs != layers[l - 1].n_outputs:
+            raise ValueError(
+                f"layers[{l}] must have {layers[l - 1].n_outputs} inputs, one for each neuron of "
+                f"the previous layer. Got {layer.n_inputs} instead."
+            )
+        if layer.dtype != layers[0].dtype:
+            raise ValueError(
+                f"all layers must have the same dtype. Got {layers[0].dtype} and {layer.dtype}."
+            )
+    if len({id(layer) for layer in layers}) < len(layers):
+        raise ValueError("layers must be different objects: repeated ones would be trained twice.")
+    for activation in activations[:-1]:
+        if ACTIVATIONS[activation].slope is None:
+            raise ValueError(f"activation {activation!r} is supported on the last layer only.")
+
+
+def _checked_specification(layers: Any) -> tuple[list[tuple[str, int]], list[str]]:
+    """Return the checked (kind, neurons) of each layer, and the activations."""
+    if isinstance(layers, str) or not isinstance(layers, Sequence):
+        raise TypeError(
+            f"layers must be a sequence of (kind, neurons, activation). Got {layers!r}."
+        )
+    shapes, activations = [], []
+    for l, spec in enumerate(layers):
+        if isinstance(spec, str) or not isinstance(spec, Sequence) or len(spec) != 3:
+            raise ValueError(
+                f"layers[{l}] must be (kind, neurons, activation), such as "
+                f"('quadratic', 10, 'logistic'). Got {spec!r} instead."
+            )
+        kind, m, activation = spec
+        check_choice(f"the kind of layers[{l}]", kind, LAYERS)
+        check_choice(f"the activation of layers[{l}]", activation, ACTIVATIONS)
+        m = check_integer(f"the number of neurons of layers[{l}]", m, at_least=1)
+        shapes.append((kind, m))
+        activations.append(activation)
+    return shapes, activations
+
+
+# ---- data --------------------------------------------------------------------------------
+
+
+def _checked_inputs(stack: Stack, X: Any) -> Matrix:
+    """Return X as an array or CSR matrix of the stack's dtype; raise if a copy is too large."""
+    n_inputs, dtype = stack.layers[0].n_inputs, stack.layers[0].dtype
+    size = 0
+    if sparse.issparse(X):
+        size = 2 * X.nnz * (dtype.itemsize + 4)
+    elif getattr(X, "dtype", None) != dtype:
+        size = math.prod(getattr(X, "shape", ()) or (0,)) * dtype.itemsize
+    check_limit(size, f"X as an array of {dtype}", "Pass fewer samples at a time.")
+    return as_inputs("X", X, n_inputs, dtype)
+
+
+def _checked_samples(
+    stack: Stack, X: Any, Y: Any, sample_weight: Any = None, offset: Any = None
+) -> Samples:
+    """Return the training data in the stack's dtype."""
+    first = stack.layers[0]
+    X = _checked_inputs(stack, X)
+    shift = as_offset(offset, first.n_inputs, first.dtype)
+    Y = _targets(stack, X, Y)
+    return Samples(X, Y, as_weights(sample_weight, X.shape[0], first.dtype), shift)
+
+
+def _targets(stack: Stack, X: Matrix, Y: Any, prefix: str = "") -> Array:
+    if X.shape[0] == 0:
+        raise ValueError(f"{prefix}X must have at least one row. Got none.")
+    last = stack.layers[-1]
+    Y = as_targets(f"{prefix}Y", Y, X.shape[0], last.n_outputs, last.dtype)
+    stack.loss_function.check_targets(Y)
+    return Y
+
+
+def _network_outputs(
+    stack: Stack, X: Any, offset: Any, function: Callable[[Array], Array]
+) -> Array:
+    """Return function(logits), computed block by block."""
+    inputs = _checked_inputs(stack, X)
+    n_samples = inputs.shape[0]
+    network = Architecture.of(stack.layers)
+    shift = as_offset(offset, network.n_inputs, stack.layers[0].dtype)
+    needed = converted_bytes(X, inputs)
+    needed += 0 if shift is None else 3 * network.n_parameters * network.itemsize
+    check_answers(network, n_samples, network.n_outputs * network.itemsize, needed)
+    outputs = np.empty((n_samples, network.n_outputs), dtype=stack.layers[0].dtype)
+    for rows, z in stack.shifted(shift).logit_blocks(inputs):
+        outputs[rows] = function(z)
+    return outputs
+
+
+def _validation_score(
+    stack: Stack,
+    validation: Any,
+    score: Callable[[Array, Array], float] | None,
+    logits: Callable[[Matrix], Array],
+) -> Callable[[], float]:
+    """Return a function that computes the validation score of the current parameters."""
+    if not isinstance(validation, (tuple, list)) or len(validation) != 2:
+        raise ValueError(f"validation must be (X, Y). Got {type(validation).__name__} instead.")
+    if score is not None and not callable(score):
+        raise TypeError(f"score must be callable: score(Y, outputs). Got {score!r} instead.")
+    first, prefix = stack.layers[0], "the validation "
+    X = as_inputs(f"{prefix}X", validation[0], first.n_inputs, first.dtype)
+    Y = _targets(stack, X, validation[1], prefix)
+
+    def validate() -> float:
+        with np.errstate(over="ignore", invalid="ignore"):
+            try:
+                z = logits(X)
+            except ValueError:
+                return -np.inf
+            if score is not None:
+                return float(score(Y, ACTIVATIONS[stack.activations[-1]].function(z)))
+            if stack.loss_name in ("squared_error", "poisson"):
+                return -stack.mean_loss(z, Y)
+            return accuracy(z, Y)
+
+    return validate

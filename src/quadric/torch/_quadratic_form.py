@@ -3,16 +3,14 @@
 There are two implementations, which agree up to rounding:
 
 - compiled loops, for ordinary tensors on the CPU. They need no full matrices and save no
-  intermediates. They are the loops of `quadric.kernels._quadratic_form`, which access memory by
-  address.
+  intermediates. They are the loops of `quadric.kernels`, which access memory by address.
 - torch operations on unpacked matrices, for other devices and dtypes, for second derivatives, and
   under torch.func, compilers, tracers, dispatch modes and forward-mode differentiation.
 """
 
 import ctypes
-from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,6 +18,8 @@ from torch import Tensor
 from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 from torch.autograd import Function, forward_ad
 from torch.nn import Parameter
+
+from quadric import kernels
 
 _TYPES = {Tensor, Parameter}
 _DTYPES = {torch.float32: np.dtype(np.float32), torch.float64: np.dtype(np.float64)}
@@ -188,47 +188,22 @@ def _check(name: str, tensor: Tensor, shape: tuple[int, int], dtype: torch.dtype
 
 
 def _run(loop: Any, dtype: torch.dtype, sizes: tuple[int, ...], addresses: list[int]) -> None:
-    team = _team()
-    _kernel().run(loop, team.threads_for, team.run, _DTYPES[dtype], sizes, addresses)
+    _kernel().run_quadratic_form(loop, _team(), _DTYPES[dtype], sizes, addresses)
 
 
 @cache
 def _kernel() -> Any:
-    """Return the module that runs the loops, or None if NUMBA_DISABLE_JIT is set."""
-    from quadric.kernels import _compiling, _quadratic_form  # imports numba
-
-    return _quadratic_form if _compiling.ALLOWED else None
-
-
-@dataclass
-class _OpenMP:
-    """The OpenMP threads of torch, run through GOMP_parallel.
-
-    Other threads would compete with them, because OpenMP's threads keep their cores busy for a
-    while after finishing. All of them are used each time, because OpenMP ends and starts threads
-    when their number changes. Threads without a share of the work return at once.
-    """
-
-    parallel: Any
-    worth: ClassVar[int] = 2**18  # number of multiplications that take about 10 µs
-
-    def threads_for(self, work: int) -> int:
-        """Return the number of threads for this many multiplications."""
-        return 1 if work < 2 * self.worth else min(torch.get_num_threads(), work // self.worth)
-
-    def run(self, function: int, arguments: Any, tickets: int) -> None:
-        self.parallel(function, arguments.buffer_info()[0], 0, 0)
+    """Return the package with the loops, or None if NUMBA_DISABLE_JIT is set."""
+    return kernels if kernels.JIT_ALLOWED else None
 
 
 @cache
-def _team() -> Any:
+def _team() -> "kernels.Team":
     """Return OpenMP's threads, or Python threads if torch does not use GNU OpenMP."""
     try:
         parallel = ctypes.CDLL(None).GOMP_parallel
     except (AttributeError, OSError, TypeError):
-        from quadric.core import PythonThreads
-
-        return PythonThreads(torch.get_num_threads)
+        return kernels.PythonThreads(torch.get_num_threads)
     parallel.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint)
     parallel.restype = None
-    return _OpenMP(parallel)
+    return kernels.OpenMPThreads(parallel, torch.get_num_threads)

@@ -5,7 +5,6 @@ equations of the layers), or minimizes the objective with L-BFGS. `_run` holds t
 including `Options` and `TrainingState`, and `_memory_needs` estimates how much memory it needs.
 """
 
-from quadric.training._history import Epoch, History
 from quadric.training._memory_needs import (
     Architecture,
     SampleSizes,
@@ -17,7 +16,7 @@ from quadric.training._memory_needs import (
     converted_bytes,
     matrix_bytes,
 )
-from quadric.training._run import Options, Samples, TrainingState
+from quadric.training._run import Epoch, History, Options, Samples, TrainingState
 from quadric.training._train import train
 
 __all__ = [

@@ -11,11 +11,11 @@ import numpy as np
 
 from quadric.core import Stack
 from quadric.errors import DivergenceError
-from quadric.training._run import FailedEpochError, Options, Samples, TrainingState
+from quadric.training._run import FailedEpochError, Optimizer, Options, Samples, TrainingState
 
 RECOVERIES = 12  # maximum number of times that the rate is lowered
 LOWER_BY = 10.0
-MOST_ROWS = 1000  # maximum number of samples for the network's loss at the start and at the end
+LOSS_ROWS = 1000  # maximum number of samples for the network's loss at the start and at the end
 SMALL_LOSS = 1e-3  # the smallest reference loss, so that tiny losses may grow
 STEP_GROWTH = 1.5  # of a loss that is already too large; tolerates the effect of momentum
 RECENT = 0.1  # the share of the last call in the typical loss
@@ -49,7 +49,7 @@ class Watch:
         self.at_start = stack.snapshot() if options.recover else []
         self.in_a_row = 0
         self.single_step = options.resume and options.batch_size >= len(samples)
-        self.damping_at_start = state.damping
+        self.damping_at_start = state.schedule.damping
         if options.growth is None:
             return
         weight = samples.weight
@@ -59,18 +59,18 @@ class Watch:
         with np.errstate(over="ignore", invalid="ignore"):
             zero = stack.mean_loss(None, samples.Y, weight)
         if np.isfinite(zero):
-            state.typical_loss += RECENT * (zero - state.typical_loss)
+            state.schedule.typical_loss += RECENT * (zero - state.schedule.typical_loss)
         else:
             zero = 0.0
-        self.zero = max(zero, state.typical_loss, SMALL_LOSS) + stack.penalty(l2)
+        self.zero = max(zero, state.schedule.typical_loss, SMALL_LOSS) + stack.penalty(l2)
         if not self.single_step:
-            state.loss_at_start = self.current_loss()
-            self._set_limit(state.loss_at_start, options.growth, options.growth)
+            state.call.loss_at_start = self.current_loss()
+            self._set_limit(state.call.loss_at_start, options.growth, options.growth)
 
     def current_loss(self) -> float:
         """Return the objective on up to 1000 evenly spaced samples."""
         n_samples = len(self.weighted)
-        subset = self.weighted.take(np.arange(0, n_samples, -(-n_samples // MOST_ROWS)))
+        subset = self.weighted.take(np.arange(0, n_samples, -(-n_samples // LOSS_ROWS)))
         with np.errstate(over="ignore", invalid="ignore"):
             value = self.stack.mean_loss(self.stack.logits(subset.X), subset.Y, subset.weight)
         return value + self.stack.penalty(self.l2)
@@ -96,35 +96,35 @@ class Watch:
 
         At the full rate, LONGEST_WAIT good calls reset `failed_calls`.
         """
-        state = self.state
-        if state.recoveries:
-            state.failed_calls, state.good_calls = state.failed_calls + 1, 0
+        schedule = self.state.schedule
+        if self.state.call.recoveries:
+            schedule.failed_calls, schedule.good_calls = schedule.failed_calls + 1, 0
             return
-        state.good_calls += 1
+        schedule.good_calls += 1
         wait = LONGEST_WAIT
-        if state.damping < 1:
-            wait = min(wait, 2 ** min(state.failed_calls - 1, wait))
-        if state.good_calls >= wait:
-            if state.damping == 1:
-                state.failed_calls = 0
-            state.damping, state.good_calls = min(1.0, 2 * state.damping), 0
+        if schedule.damping < 1:
+            wait = min(wait, 2 ** min(schedule.failed_calls - 1, wait))
+        if schedule.good_calls >= wait:
+            if schedule.damping == 1:
+                schedule.failed_calls = 0
+            schedule.damping, schedule.good_calls = min(1.0, 2 * schedule.damping), 0
 
     def recover(self, failure: FailedEpochError) -> None:
         """Lower the rate after a failed epoch has been undone, or raise DivergenceError."""
-        state = self.state
-        state.forget()  # the failed step has also corrupted the optimizer's memory
-        if not self.options.recover or state.recoveries == RECOVERIES:
+        state, call = self.state, self.state.call
+        state.optimizer = Optimizer()  # the failed step has also corrupted its memory
+        if not self.options.recover or call.recoveries == RECOVERIES:
             rate = state.next_rate(self.options)
-            state.damping = self.damping_at_start  # the rate is not the cause
+            state.schedule.damping = self.damping_at_start  # the rate is not the cause
             raise DivergenceError(
-                epoch=state.epochs,
+                epoch=call.epochs,
                 learning_rate=rate,
-                recoveries=state.recoveries,
+                recoveries=call.recoveries,
                 history=state.history,
                 **vars(failure),
             ) from None
-        state.recoveries += 1
+        call.recoveries += 1
         self.in_a_row += 1
         if self.in_a_row > 1:  # the previous epoch was already diverging
             self.stack.restore(self.at_start)
-        state.damping /= LOWER_BY
+        state.schedule.damping /= LOWER_BY

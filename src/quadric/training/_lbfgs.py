@@ -10,8 +10,7 @@ from scipy import optimize, sparse
 from quadric.checks import Array, Matrix
 from quadric.core import Layer, Stack, parameters
 from quadric.errors import DivergenceError
-from quadric.training._history import Epoch
-from quadric.training._run import Options, Samples, TrainingState
+from quadric.training._run import Epoch, Options, Samples, TrainingState
 
 
 class _OutOfEvaluationsError(Exception):
@@ -53,9 +52,9 @@ def run_lbfgs(
 
     def evaluate(scaled: Array) -> tuple[float, Array]:
         nonlocal value
-        if state.evaluations == most:
+        if state.call.evaluations == most:
             raise _OutOfEvaluationsError
-        state.evaluations += 1
+        state.call.evaluations += 1
         theta = scaled / scales
         _from_vector(layers, theta)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -67,7 +66,7 @@ def run_lbfgs(
             gradient += pull
             gradient /= scales
         gradient[fixed] = 0
-        if state.evaluations == 1:  # SciPy starts at `finished_at`
+        if state.call.evaluations == 1:  # SciPy starts at `finished_at`
             value = objective
         return objective, gradient
 

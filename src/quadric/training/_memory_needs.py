@@ -6,6 +6,7 @@ exceed it by at most 20 %.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from typing import Any, Self
 
@@ -14,7 +15,7 @@ from scipy import sparse
 
 from quadric.checks import Matrix
 from quadric.core import LAYERS, Layer, Stack, block_rows, columns_needed
-from quadric.training._divergence import MOST_ROWS
+from quadric.training._divergence import LOSS_ROWS
 from quadric.training._run import Options, Samples
 from quadric.utils import check_limit, readable
 
@@ -38,13 +39,13 @@ class Architecture:
         shapes = [(layer.kind, layer.n_outputs) for layer in layers]
         return cls(layers[0].n_inputs, shapes, layers[0].dtype.itemsize)
 
-    @property
+    @cached_property
     def sizes(self) -> list[tuple[str, int, int]]:
         """(kind, inputs, neurons) of each layer."""
         inputs = [self.n_inputs, *(m for _, m in self.layers)]
         return [(kind, n, m) for n, (kind, m) in zip(inputs, self.layers, strict=False)]
 
-    @property
+    @cached_property
     def n_parameters(self) -> int:
         return sum(_n_parameters(*size) for size in self.sizes)
 
@@ -65,7 +66,7 @@ class Architecture:
         if solver == "lbfgs":  # L-BFGS also squares X
             return max((LBFGS_COPIES + 2 * pairs) * 8 * p + block, matrix_bytes(X, 8))
         # rows copied at once: those of a batch, or those that `Watch` evaluates
-        most = batch_size if sparse.issparse(X) else max(batch_size, MOST_ROWS)
+        most = batch_size if sparse.issparse(X) else max(batch_size, LOSS_ROWS)
         rows = min(most, X.shape[0]) * (self.n_inputs + self.n_outputs) * s
         if solver != "per sample":
             return COPIES * p * s + block + rows

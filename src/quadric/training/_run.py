@@ -1,14 +1,17 @@
-"""The data of a training run: samples, options, and the state between epochs."""
+"""The data of a training run: samples, options, records, and the state between epochs."""
 
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from scipy import sparse
 
 from quadric.checks import Array, Matrix
 from quadric.core import Layer, Stack
-from quadric.training._history import Epoch, History
+from quadric.utils import counted, notebook
+
+if TYPE_CHECKING:
+    from quadric.training._steppers import PackedLayers
 
 
 @dataclass(frozen=True)
@@ -135,6 +138,172 @@ class FailedEpochError(Exception):
     reference: float | None = None
 
 
+@dataclass(frozen=True)
+class Epoch:
+    """One finished epoch, as passed to a callback.
+
+    Attributes
+    ----------
+    index : int
+        The index of the epoch, starting from 0.
+    loss : float
+        The mean loss of the samples, each computed before its own step, plus the penalty at the
+        end of the epoch.
+    validation_score : float or None
+        The score on the validation data, or None without validation data.
+    seconds : float
+        The duration of the epoch, excluding validation.
+    """
+
+    index: int
+    loss: float
+    validation_score: float | None
+    seconds: float
+
+
+@dataclass
+class History:
+    """The finished epochs of one call to `Network.fit`.
+
+    Attributes
+    ----------
+    loss, validation_score, seconds : list of float
+        One entry for each epoch; `validation_score` is empty without validation data.
+    n_samples : int
+        Number of samples per epoch.
+    stopped : bool
+        Whether a callback asked to stop.
+    exhausted : bool
+        Whether a stopping rule was set and the epochs or evaluations ran out before it applied.
+    """
+
+    n_samples: int
+    loss: list[float] = field(default_factory=list)
+    validation_score: list[float] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    stopped: bool = False
+    exhausted: bool = False
+
+    @property
+    def epochs(self) -> int:
+        """Number of finished epochs."""
+        return len(self.loss)
+
+    @property
+    def samples_per_second(self) -> float:
+        """Samples processed per second of training; 0.0 before the first epoch."""
+        seconds = sum(self.seconds)
+        return self.n_samples * self.epochs / seconds if seconds > 0 else 0.0
+
+    def _repr_html_(self) -> str:
+        seconds = f" in {sum(self.seconds):.3g} s" if self.seconds else ""
+        losses = f", loss {self.loss[0]:.4g} to {self.loss[-1]:.4g}" if self.loss else ""
+        size = f"{counted(self.epochs, 'epoch')} of {counted(self.n_samples, 'sample')}"
+        return (
+            notebook.paragraph(f"{size}{seconds}{losses}")
+            + notebook.curve(self.loss, "loss of each epoch")
+            + notebook.curve(self.validation_score, "validation score of each epoch")
+        )
+
+
+@dataclass
+class Schedule:
+    """The learning rate. With `resume`, it is kept between calls.
+
+    Attributes
+    ----------
+    rate : float or None
+        The current rate of the 'adaptive' schedule.
+    damping : float
+        A factor applied to every rate; each divergence lowers it.
+    failed_calls, good_calls : int
+        With `resume`: numbers of calls that diverged, and of calls since then or since the damping
+        was last raised.
+    typical_loss : float
+        With `resume`: moving average, over the calls, of the loss if all logits are zero.
+    """
+
+    rate: float | None = None
+    damping: float = 1.0
+    failed_calls: int = 0
+    good_calls: int = 0
+    typical_loss: float = 0.0
+
+
+@dataclass
+class Optimizer:
+    """The memory of the optimizer. With `resume`, it is kept between calls.
+
+    Attributes
+    ----------
+    memory : dict of arrays
+        Velocities, Adam's means and squares, or the weights of the compiled loop (`theta`
+        times `scale`, which rounds differently from the layers' own arrays).
+    steps : int
+        Number of Adam steps (t).
+    packed : PackedLayers or None
+        The compiled loop's buffers; ``memory["theta"]`` and ``memory["scale"]`` are two of them.
+    """
+
+    memory: dict[str, Array] = field(default_factory=dict)
+    steps: int = 0
+    packed: "PackedLayers | None" = None
+
+
+@dataclass
+class Stopping:
+    """The data of the stopping rule. With `resume`, it is kept between calls.
+
+    Attributes
+    ----------
+    best_loss, best_score : float
+        Best loss and best validation score so far.
+    no_improvement : int
+        Number of consecutive epochs without an improvement of at least `tol`.
+    """
+
+    best_loss: float = np.inf
+    best_score: float = -np.inf
+    no_improvement: int = 0
+
+
+@dataclass
+class Call:
+    """What the last call has done.
+
+    Attributes
+    ----------
+    epochs, recoveries, evaluations : int
+        Numbers of finished epochs, of recoveries from divergence and of evaluations of the
+        objective.
+    per_epoch : int
+        Number of samples seen in each epoch. With ``options.by_weight``, each sample of a
+        mini-batch is counted by its weight.
+    best_weights : list of Layer or None
+        The layers at the best validation score.
+    loss_at_start, loss_at_end : float or None
+        The objective at the start and at the end, on the samples that the divergence rule uses.
+    """
+
+    epochs: int = 0
+    recoveries: int = 0
+    evaluations: int = 0
+    per_epoch: int = 0
+    best_weights: list[Layer] | None = None
+    loss_at_start: float | None = None
+    loss_at_end: float | None = None
+
+
+# The parts of a state, and their numbers in `TrainingState.to_arrays`.
+_PARTS: dict[str, tuple[type, tuple[str, ...]]] = {
+    "call": (Call, ("epochs", "recoveries", "evaluations")),
+    "schedule": (Schedule, ("rate", "damping", "failed_calls", "good_calls", "typical_loss")),
+    "optimizer": (Optimizer, ("steps",)),
+    "stopping": (Stopping, ("best_loss", "best_score", "no_improvement")),
+}
+_RECORDS = ("loss", "validation_score", "seconds")
+
+
 @dataclass
 class TrainingState:
     """State that is kept between epochs and, with `resume`, between calls.
@@ -143,74 +312,35 @@ class TrainingState:
     ----------
     history : History
         The records of all calls that used this state.
-    epochs, recoveries, evaluations : int
-        Numbers of finished epochs, of recoveries from divergence and of evaluations of the
-        objective in the last call.
-    samples, per_epoch : int
-        Number of samples seen in all calls, and in each epoch of the last call. With
-        ``options.by_weight``, each sample of a mini-batch is counted by its weight.
-    damping : float
-        A factor applied to every rate; each divergence lowers it.
-    failed_calls, good_calls : int
-        With `resume`: numbers of calls that diverged, and of calls since then or since the damping
-        was last raised.
-    typical_loss : float
-        With `resume`: moving average, over the calls, of the loss if all logits are zero.
-    rate : float or None
-        The current rate of the 'adaptive' schedule.
-    memory : dict of arrays
-        Velocities, Adam's means and squares, or the weights of the compiled loop (`theta`
-        times `scale`, which rounds differently from the layers' own arrays).
-    steps : int
-        Number of Adam steps (t).
-    best_loss, best_score : float
-        Best loss and best validation score of this fit, used by the stopping rule.
-    best_weights : list of Layer or None
-        The layers at the best validation score.
-    no_improvement : int
-        Number of consecutive epochs without an improvement of at least `tol`.
-    loss_at_start, loss_at_end : float or None
-        The objective at the start and at the end, on the samples that the divergence rule uses.
+    samples : int
+        Number of samples seen in all calls; see `Call.per_epoch`.
+    call : Call
+    schedule : Schedule
+    optimizer : Optimizer
+    stopping : Stopping
     """
 
     history: History = field(default_factory=lambda: History(0))
-    epochs: int = 0
-    recoveries: int = 0
-    evaluations: int = 0
     samples: int = 0
-    per_epoch: int = 0
-    damping: float = 1.0
-    failed_calls: int = 0
-    good_calls: int = 0
-    typical_loss: float = 0.0
-    rate: float | None = None
-    memory: dict[str, Array] = field(default_factory=dict)
-    steps: int = 0
-    packed: Any = None  # the compiled loop's buffers; memory["theta"] and ["scale"] are two of them
-    best_loss: float = np.inf
-    best_score: float = -np.inf
-    best_weights: list[Layer] | None = None
-    no_improvement: int = 0
-    loss_at_start: float | None = None
-    loss_at_end: float | None = None
+    call: Call = field(default_factory=Call)
+    schedule: Schedule = field(default_factory=Schedule)
+    optimizer: Optimizer = field(default_factory=Optimizer)
+    stopping: Stopping = field(default_factory=Stopping)
+
+    @property
+    def epochs(self) -> int:
+        """Number of finished epochs of the last call."""
+        return self.call.epochs
 
     def begin(self, samples: Samples, options: Options) -> None:
-        """Reset the values of a single call and, without `resume`, the optimizer's memory."""
-        self.history.n_samples = self.per_epoch = len(samples)
+        """Reset the values of a single call and, without `resume`, all but the records."""
+        history, count = self.history, len(samples)
+        history.n_samples, history.stopped, history.exhausted = count, False, False
         if samples.weight is not None and options.by_weight and not options.per_sample:
-            self.per_epoch = max(1, round(float(samples.weight.sum(dtype=np.float64))))
-        self.history.stopped = self.history.exhausted = False
-        self.epochs = self.recoveries = self.evaluations = 0
-        self.loss_at_start = self.loss_at_end = self.best_weights = None
+            count = max(1, round(float(samples.weight.sum(dtype=np.float64))))
+        self.call = Call(per_epoch=count)
         if not options.resume:
-            self.forget()
-            self.damping, self.rate = 1.0, None
-            self.failed_calls, self.good_calls, self.typical_loss = 0, 0, 0.0
-            self.best_loss, self.best_score, self.no_improvement = np.inf, -np.inf, 0
-
-    def forget(self) -> None:
-        """Drop the optimizer's memory."""
-        self.memory, self.steps, self.packed = {}, 0, None
+            self.schedule, self.optimizer, self.stopping = Schedule(), Optimizer(), Stopping()
 
     def next_rate(self, options: Options) -> float:
         """The rate of the next epoch: the scheduled rate times the damping."""
@@ -220,37 +350,37 @@ class TrainingState:
                 rate = rate / (self.samples + 1) ** options.power_t
             except OverflowError:  # the divisor is too large for a float
                 rate = 0.0
-        elif options.schedule == "adaptive" and self.rate is not None:
-            rate = self.rate
-        return rate * self.damping
+        elif options.schedule == "adaptive" and self.schedule.rate is not None:
+            rate = self.schedule.rate
+        return rate * self.schedule.damping
 
     def add(self, epoch: Epoch, stack: Stack, options: Options) -> None:
         """Record a finished epoch and update the best loss or score."""
-        history = self.history
+        history, stopping, score = self.history, self.stopping, epoch.validation_score
         history.loss.append(epoch.loss)
         history.seconds.append(epoch.seconds)
-        self.epochs += 1
-        score = epoch.validation_score
+        self.call.epochs += 1
         if score is not None:
             history.validation_score.append(score)
-            improved = score >= self.best_score + options.tol
-            if score > self.best_score:
-                self.best_score = score
+            improved = score >= stopping.best_score + options.tol
+            if score > stopping.best_score:
+                stopping.best_score = score
                 if options.n_iter_no_change is not None:
-                    self.best_weights = stack.snapshot()
+                    self.call.best_weights = stack.snapshot()
         else:
-            improved = epoch.loss <= self.best_loss - options.tol
-            self.best_loss = min(self.best_loss, epoch.loss)
-        self.no_improvement = 0 if improved else self.no_improvement + 1
+            improved = epoch.loss <= stopping.best_loss - options.tol
+            stopping.best_loss = min(stopping.best_loss, epoch.loss)
+        stopping.no_improvement = 0 if improved else stopping.no_improvement + 1
 
     def stagnates(self, options: Options) -> bool:
         """Whether the run should end; 'adaptive' lowers the rate first, down to 1e-6."""
-        rate = options.learning_rate if self.rate is None else self.rate
-        if options.n_iter_no_change is None or self.no_improvement <= options.n_iter_no_change:
+        schedule, stopping, most = self.schedule, self.stopping, options.n_iter_no_change
+        if most is None or stopping.no_improvement <= most:
             return False
+        rate = options.learning_rate if schedule.rate is None else schedule.rate
         if options.schedule != "adaptive" or rate <= 1e-6:
             return True
-        self.rate, self.no_improvement = rate / 5.0, 0
+        schedule.rate, stopping.no_improvement = rate / 5.0, 0
         return False
 
     def trim(self, most: int) -> None:
@@ -261,37 +391,27 @@ class TrainingState:
 
     def to_arrays(self) -> tuple[dict[str, Array], dict[str, Any]]:
         """The state as arrays and numbers, from which `from_arrays` restores it bit-identically."""
-        arrays = {f"memory.{name}": array for name, array in self.memory.items()}
+        arrays = {f"memory.{name}": array for name, array in self.optimizer.memory.items()}
         arrays |= {name: np.array(getattr(self.history, name)) for name in _RECORDS}
-        numbers = {name: getattr(self, name) for name in _NUMBERS}
-        return arrays, numbers | {"n_samples": self.history.n_samples}
+        numbers = {
+            name: getattr(getattr(self, part), name)
+            for part, (_, names) in _PARTS.items()
+            for name in names
+        }
+        return arrays, numbers | {"n_samples": self.history.n_samples, "samples": self.samples}
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, Array], numbers: dict[str, Any]) -> Self:
         """Restore a state from the results of `to_arrays`."""
         lists = {name: arrays[name].tolist() for name in _RECORDS}
-        memory = {
+        parts = {
+            part: of(**{name: numbers[name] for name in names})
+            for part, (of, names) in _PARTS.items()
+        }
+        state = cls(History(numbers["n_samples"], **lists), numbers["samples"], **parts)
+        state.optimizer.memory = {
             name.removeprefix("memory."): array.copy()
             for name, array in arrays.items()
             if name.startswith("memory.")
         }
-        history = History(numbers["n_samples"], **lists)
-        return cls(history, memory=memory, **{name: numbers[name] for name in _NUMBERS})
-
-
-_RECORDS = ("loss", "validation_score", "seconds")
-_NUMBERS = (
-    "epochs",
-    "recoveries",
-    "evaluations",
-    "samples",
-    "damping",
-    "failed_calls",
-    "good_calls",
-    "typical_loss",
-    "rate",
-    "steps",
-    "best_loss",
-    "best_score",
-    "no_improvement",
-)
+        return state

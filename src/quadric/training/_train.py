@@ -8,11 +8,17 @@ from typing import Protocol
 import numpy as np
 
 from quadric.checks import Array
-from quadric.core import Stack, parameters
+from quadric.core import Stack
 from quadric.training._divergence import Watch
-from quadric.training._history import Epoch, History
-from quadric.training._mini_batch import MiniBatch
-from quadric.training._run import FailedEpochError, Options, Samples, TrainingState
+from quadric.training._run import (
+    Epoch,
+    FailedEpochError,
+    History,
+    Options,
+    Samples,
+    TrainingState,
+)
+from quadric.training._steppers import MiniBatch, PerSample
 from quadric.utils import one_blas_thread
 
 WORTH_SEVERAL_THREADS = 1e8  # multiplications in one pass over a batch
@@ -81,11 +87,8 @@ def train(
         return state.history
 
     def make_stepper() -> Stepper:
-        if options.per_sample:
-            from quadric.training._per_sample import PerSample  # imports numba
-
-            return PerSample(stack, samples, options, state)
-        return MiniBatch(stack, samples, options, state)
+        kind = PerSample if options.per_sample else MiniBatch
+        return kind(stack, samples, options, state)
 
     assert rng is not None
     batch = 0 if options.per_sample else min(options.batch_size, len(samples))
@@ -106,8 +109,7 @@ def _suitable_threads(stack: Stack, batch: int) -> AbstractContextManager[None]:
     time, their threads compete for the processor. On two cores, this makes the loop six times
     slower.
     """
-    numbers = sum(array.size for array in parameters(stack.layers))
-    several = batch == 0 or batch * numbers > WORTH_SEVERAL_THREADS
+    several = batch == 0 or batch * stack.n_parameters > WORTH_SEVERAL_THREADS
     return stack.threads(batch) if several else one_blas_thread()
 
 
@@ -148,7 +150,7 @@ def run_epochs(
                 continue
             stepper.snapshot()
             seconds = time.perf_counter() - start
-            state.samples += state.per_epoch
+            state.samples += state.call.per_epoch
             if validate is not None or callback is not None:
                 stepper.publish()
                 # do not publish again: that would overwrite a callback's changes to the network
@@ -166,10 +168,10 @@ def run_epochs(
     finally:
         if not published:
             stepper.publish()
-        if state.best_weights is not None:
-            watch.stack.restore(state.best_weights)
-            state.best_weights = None
+        if state.call.best_weights is not None:
+            watch.stack.restore(state.call.best_weights)
+            state.call.best_weights = None
     if options.resume:
         watch.end_call()
     if options.growth is not None and not options.resume:
-        state.loss_at_end = watch.current_loss()
+        state.call.loss_at_end = watch.current_loss()

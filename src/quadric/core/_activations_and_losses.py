@@ -1,4 +1,4 @@
-"""Losses by name, and the accuracy.
+"""Activations g and their slopes g', losses, and the accuracy; all by name.
 
 Losses are computed from the logits z, so that the cross-entropies are finite and exact even for
 |z| = 1e4. Each loss is summed over the outputs, and the caller averages it over the samples.
@@ -6,11 +6,61 @@ Losses are computed from the logits z, so that the cross-entropies are finite an
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
+from quadric import kernels
 from quadric.checks import Array, check_choice
-from quadric.core._activations import ACTIVATIONS, exp
+
+
+@dataclass(frozen=True)
+class Activation:
+    """An activation g, and its slope g'(z) written as a function of a = g(z).
+
+    The slope is None if only the last layer can use the activation.
+    """
+
+    function: Callable[[Array], Array]
+    slope: Callable[[Array], Array] | None
+
+
+def exp(z: Array) -> Array:
+    """Return exp(z); where it would overflow, the compiled loop returns a large finite number."""
+    return _apply("exp", z)
+
+
+def _softmax(z: Array) -> Array:
+    e = exp(z - z.max(axis=1, keepdims=True))
+    e /= e.sum(axis=1, keepdims=True)
+    return e
+
+
+# Used when numba must not compile anything (NUMBA_DISABLE_JIT).
+_NUMPY: dict[str, Callable[[Array], Array]] = {
+    "exp": np.exp,
+    "logistic": lambda z: 1 / (1 + np.exp(-z)),
+    "tanh": np.tanh,
+}
+
+
+def _apply(name: str, z: Array) -> Array:
+    if kernels.JIT_ALLOWED:
+        return kernels.apply_elementwise(name, z)
+    with np.errstate(over="ignore"):
+        return _NUMPY[name](z)
+
+
+ACTIVATIONS: dict[str, Activation] = {
+    "identity": Activation(lambda z: z, np.ones_like),
+    "logistic": Activation(partial(_apply, "logistic"), lambda a: a * (1 - a)),
+    "tanh": Activation(partial(_apply, "tanh"), lambda a: 1 - a * a),
+    "relu": Activation(lambda z: np.maximum(z, 0), lambda a: (a > 0).astype(a.dtype)),
+    # Only the last layer can use these two: softmax couples the neurons of a layer, and the
+    # exponential would overflow in a deeper network.
+    "softmax": Activation(_softmax, None),
+    "exponential": Activation(exp, None),
+}
 
 
 @dataclass(frozen=True)

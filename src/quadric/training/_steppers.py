@@ -1,4 +1,8 @@
-"""Per-sample epochs: layers packed for the compiled loop, and the stepper that runs it."""
+"""The two ways to run an epoch: mini-batches on the layers' equations, and the compiled loop.
+
+`MiniBatch` is SGD with momentum, or Adam. `PerSample` packs the layers for the compiled loop, which
+takes one step for each sample.
+"""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -7,31 +11,134 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from quadric import kernels
 from quadric.checks import Array, Matrix
 from quadric.core import Layer, Stack, parameters
-from quadric.kernels import _lanes, _layout, _rows, _sgd
-from quadric.training._run import FailedEpochError, Options, Samples, TrainingState
+from quadric.training._run import FailedEpochError, Optimizer, Options, Samples, TrainingState
 
-KIND_CODES = {
-    "linear": _layout.LINEAR,
-    "quadratic": _layout.QUADRATIC,
-    "reduced": _layout.REDUCED,
-}
-ACTIVATION_CODES = {
-    "identity": _layout.IDENTITY,
-    "logistic": _layout.LOGISTIC,
-    "tanh": _layout.TANH,
-    "relu": _layout.RELU,
-    "softmax": _layout.SOFTMAX,
-    "exponential": _layout.EXPONENTIAL,
-}
-LOSS_CODES = {
-    "binary_cross_entropy": _layout.BINARY_CROSS_ENTROPY,
-    "cross_entropy": _layout.CROSS_ENTROPY,
-    "squared_error": _layout.SQUARED_ERROR,
-    "poisson": _layout.POISSON,
-}
 WORTH_COMPRESSING = 10_000  # entries; with fewer, loading the compiled functions is not worthwhile
+
+
+class MiniBatch:
+    """A stepper that updates the layers' own arrays, one batch at a time.
+
+    The gradient of a batch is the weighted sum over its samples, divided by the number of samples,
+    and `l2` is multiplied by their mean weight. A sample's weight therefore scales its step. With
+    ``options.by_weight``, the sum and the penalty are divided by the batch's sum of weights
+    instead, as in scikit-learn's networks.
+
+    Attributes
+    ----------
+    l2 : float
+        Coefficient of the L2 penalty in the loss that `run_epoch` returns.
+    """
+
+    def __init__(
+        self, stack: Stack, samples: Samples, options: Options, state: TrainingState
+    ) -> None:
+        self.stack, self.samples, self.options, self.state = stack, samples, options, state
+        mean_weight = 1.0 if samples.weight is None else float(samples.weight.mean())
+        n_batch = min(options.batch_size, len(samples))
+        self.l2 = options.l2 * mean_weight
+        if options.by_weight:
+            self.l2 = options.l2 / (n_batch * mean_weight)
+        self.snapshot()
+
+    def snapshot(self) -> None:
+        self.saved = self.stack.snapshot()
+
+    def restore(self) -> None:
+        self.stack.restore(self.saved)
+
+    def publish(self) -> None:
+        """Do nothing, because the layers' own arrays are trained."""
+
+    def run_epoch(self, order: Array, rate: float) -> float:
+        """Take one step for each batch of `order`; return the mean loss, including the penalty."""
+        total, size = 0.0, self.options.batch_size
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            for start in range(0, len(order), size):
+                rows = order[start : start + size]
+                total += self._step(rows, rate) * len(rows)
+        if not all(np.isfinite(array).all() for array in parameters(self.stack.layers)):
+            raise FailedEpochError
+        return total / len(order) + self.stack.penalty(self.l2)
+
+    def _step(self, rows: Array, rate: float) -> float:
+        """Take one step and return the batch's mean loss before the step."""
+        batch, l2 = self.samples.take(rows), self.options.l2
+        weight, mean_weight = batch.weight, 1.0
+        if weight is not None:
+            mean_weight = float(weight.mean(dtype=np.float64))
+            if mean_weight == 0:
+                return 0.0
+        if self.options.by_weight:
+            weight = None if weight is None else weight / weight.dtype.type(mean_weight)
+            l2 /= mean_weight * len(rows)
+        else:
+            l2 *= mean_weight
+        value, grads = self.stack.gradients(batch.X, batch.Y, weight)
+        if not np.isfinite(value):
+            raise FailedEpochError(sample=int(rows[0]) if len(rows) == 1 else None)
+        if self.options.clip is not None:
+            _clip(grads, self.options.clip)
+        self.stack.add_l2(grads, l2)
+        update = self._sgd if self.options.solver == "sgd" else self._adam
+        update(parameters(self.stack.layers), parameters(grads), rate)
+        return value
+
+    def _sgd(self, theta: Sequence[Array], gradients: Sequence[Array], rate: float) -> None:
+        """v <- momentum v - rate g; the step is v, or momentum v - rate g (Nesterov)."""
+        momentum = self.options.momentum
+        if momentum == 0:
+            for parameter, gradient in zip(theta, gradients, strict=True):
+                gradient *= gradient.dtype.type(rate)
+                parameter -= gradient
+            return
+        velocities = self._remembered("velocity", theta)
+        for parameter, gradient, v in zip(theta, gradients, velocities, strict=True):
+            number = parameter.dtype.type
+            v *= number(momentum)
+            v -= number(rate) * gradient
+            if self.options.nesterov:
+                parameter += number(momentum) * v - number(rate) * gradient
+            else:
+                parameter += v
+
+    def _adam(self, theta: Sequence[Array], gradients: Sequence[Array], rate: float) -> None:
+        """Take an Adam step (Kingma and Ba, 2015)."""
+        optimizer, beta_1, beta_2 = self.state.optimizer, self.options.beta_1, self.options.beta_2
+        means, squares = self._remembered("mean", theta), self._remembered("square", theta)
+        optimizer.steps += 1
+        rate *= np.sqrt(1 - beta_2**optimizer.steps) / (1 - beta_1**optimizer.steps)
+        for parameter, gradient, mean, square in zip(theta, gradients, means, squares, strict=True):
+            number = parameter.dtype.type
+            mean *= number(beta_1)
+            mean += number(1 - beta_1) * gradient
+            square *= number(beta_2)
+            square += number(1 - beta_2) * gradient * gradient
+            parameter -= number(rate) * mean / (np.sqrt(square) + number(self.options.epsilon))
+
+    def _remembered(self, name: str, theta: Sequence[Array]) -> list[Array]:
+        """Return the arrays ``name.0``, ``name.1``, ... of the optimizer, initially zero."""
+        memory = self.state.optimizer.memory
+        for i, parameter in enumerate(theta):
+            if f"{name}.{i}" not in memory:
+                memory[f"{name}.{i}"] = np.zeros_like(parameter)
+        return [memory[f"{name}.{i}"] for i in range(len(theta))]
+
+
+def _clip(grads: Sequence[Layer], most: float) -> None:
+    """Scale the gradient down in place if its norm is larger than `most`."""
+    norm = np.sqrt(sum(_squares(grad) for grad in grads))
+    if norm > most:
+        for array in parameters(grads):
+            array *= array.dtype.type(most / norm)
+
+
+def _squares(grad: Layer) -> float:
+    biases = [array for name, array in grad.arrays().items() if name not in grad.weights]
+    return 2 * grad.penalty() + sum(float(np.vdot(bias, bias)) for bias in biases)
 
 
 class _Space:
@@ -39,7 +146,7 @@ class _Space:
 
     def __init__(self, dtype: np.dtype[Any]) -> None:
         self.dtype, self.size = dtype, 0
-        self.unit = _lanes.UNIT_BYTES // dtype.itemsize
+        self.unit = kernels.UNIT_BYTES // dtype.itemsize
 
     def padded(self, length: int) -> int:
         return -(-length // self.unit) * self.unit
@@ -66,7 +173,7 @@ class PackedLayers:
         The parameters. The penalized ones are stored first, divided by ``scale[0]``.
     work : array
         Values of the current sample, such as its activations.
-    memory : `kernels._layout.Memory`
+    memory : `kernels.Memory`
         All buffers, in the form that the compiled loop expects.
     table : structured array
         One record for each layer; see `kernels._layout`.
@@ -78,11 +185,12 @@ class PackedLayers:
         first = stack.layers[0]
         self.offset = offset
         self.folds_offset = offset is not None and first.kind != "quadratic"
-        self.table = np.empty(len(stack.layers), dtype=_layout.LAYER)
+        self.table = np.empty(len(stack.layers), dtype=kernels.LAYER)
         self.table.view(np.int64)[...] = -1
         theta, work = _Space(first.dtype), _Space(first.dtype)
         for row, layer, activation in zip(self.table, stack.layers, stack.activations, strict=True):
-            row["kind"], row["activation"] = KIND_CODES[layer.kind], ACTIVATION_CODES[activation]
+            row["kind"] = kernels.KIND_CODES[layer.kind]
+            row["activation"] = kernels.ACTIVATION_CODES[activation]
             row["n_in"], row["n_out"] = layer.n_inputs, layer.n_outputs
             row["pad"] = theta.padded(layer.n_outputs)
             for name in layer.weights:
@@ -99,7 +207,7 @@ class PackedLayers:
         self.table[0]["where"] = widest
         self.theta, self.scale, self.work = theta.allocate(), np.ones(1), work.allocate()
         where = np.concatenate([np.arange(widest), np.zeros(first.n_inputs, np.int64)])
-        self.memory = _layout.Memory(self.theta, self.scale, n_penalized, self.work, where)
+        self.memory = kernels.Memory(self.theta, self.scale, n_penalized, self.work, where)
         for name, array, rows in self._fields(stack.layers):
             rows[...] = array if name == "packed" else array.T
         self.settle()
@@ -188,20 +296,20 @@ class PerSample:
             X = _compress(X)
             if offset is not None and not sparse.issparse(X):
                 X, offset = X + offset, None  # exact, and no slower for dense rows
-        self.packed = _resumed(stack, state) or PackedLayers(stack, offset)
+        self.packed = _resumed(stack, state.optimizer) or PackedLayers(stack, offset)
         if options.resume:
             assert samples.offset is None  # it could differ from the offset of the last call
-            state.packed = self.packed
-            state.memory = {"theta": self.packed.theta, "scale": self.packed.scale}
+            state.optimizer.packed = self.packed
+            state.optimizer.memory = {"theta": self.packed.theta, "scale": self.packed.scale}
         self.table = _read_only(self.packed.table)
         indptr, indices, data = _as_rows(X, dtype)
-        offset_use, dots = _layout.NO_OFFSET, None
+        offset_use, dots = kernels.NO_OFFSET, None
         if offset is not None:
-            offset_use = _layout.ADDED_TO_INPUTS
+            offset_use = kernels.ADDED_TO_INPUTS
             if self.packed.folds_offset:
-                offset_use, dots = _layout.FOLDED_INTO_WEIGHTS, X @ offset
-        self.samples = _layout.SampleArrays(
-            form=_layout.CSR if sparse.issparse(X) else _layout.DENSE,
+                offset_use, dots = kernels.FOLDED_INTO_WEIGHTS, X @ offset
+        self.samples = kernels.SampleArrays(
+            form=kernels.CSR if sparse.issparse(X) else kernels.DENSE,
             indptr=_read_only(indptr),
             indices=_read_only(indices),
             data=_read_only(data),
@@ -225,14 +333,14 @@ class PerSample:
     def run_epoch(self, order: Array, rate: float) -> float:
         """Run one compiled pass over the samples; return the mean loss, including the penalty."""
         packed, options = self.packed, self.options
-        loss = LOSS_CODES[self.stack.loss_name]
+        loss = kernels.LOSS_CODES[self.stack.loss_name]
         clip = math.inf if options.clip is None else float(options.clip)
-        epoch = _sgd.sgd_epoch(
+        epoch = kernels.sgd_epoch(
             packed.memory,
             self.table,
             self.samples,
             _read_only(order.astype(np.int64, copy=False)),
-            _layout.Step(loss, float(rate), float(options.l2), clip),
+            kernels.Step(loss, float(rate), float(options.l2), clip),
         )
         if epoch.position >= 0:
             raise FailedEpochError(sample=int(order[epoch.position]), layer=epoch.layer)
@@ -246,12 +354,12 @@ class PerSample:
         return float(loss_mean)
 
 
-def _resumed(stack: Stack, state: TrainingState) -> PackedLayers | None:
+def _resumed(stack: Stack, optimizer: Optimizer) -> PackedLayers | None:
     """Return the packed copy from the last call, unless the layers have changed since then."""
-    packed: PackedLayers | None = state.packed
-    if packed is None and "theta" in state.memory:
+    packed, memory = optimizer.packed, optimizer.memory
+    if packed is None and "theta" in memory:
         packed = PackedLayers(stack, offset=None)
-        packed.theta[...], packed.scale[...] = state.memory["theta"], state.memory["scale"]
+        packed.theta[...], packed.scale[...] = memory["theta"], memory["scale"]
     return packed if packed is not None and packed.holds(stack) else None
 
 
@@ -283,11 +391,11 @@ def _compress(X: Array) -> Matrix:
         return X
     flat = _read_only(X.reshape(-1))
     counts = np.zeros(n_samples, dtype=np.int64)
-    _rows.count_nonzeros(flat, n, counts)
+    kernels.count_nonzeros(flat, n, counts)
     indptr = np.zeros(n_samples + 1, dtype=np.int64)
     np.cumsum(counts, out=indptr[1:])
     if indptr[-1] > X.size // 2:
         return X
     indices, values = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], X.dtype)
-    _rows.compress_rows(flat, n, _read_only(indptr), indices, values)
+    kernels.compress_rows(flat, n, _read_only(indptr), indices, values)
     return sparse.csr_array((values, indices, indptr), shape=X.shape)

@@ -1,0 +1,313 @@
+"""What a fitted estimator offers: views of its network, importances, and predictions."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, SupportsIndex
+
+import numpy as np
+from scipy import sparse, special
+from sklearn.utils.validation import assert_all_finite, check_is_fitted, validate_data
+
+from quadric.checks import Array, as_csr
+from quadric.core import (
+    Layer,
+    Quadratic,
+    Reduced,
+    Stack,
+    checked_array,
+    monomial_coefficients,
+    term_variances,
+)
+from quadric.estimators._data import ACCEPTED, check_inputs
+from quadric.network import Network
+from quadric.training import Architecture, check_answers, converted_bytes, matrix_bytes
+
+# ---- parameters and importances --------------------------------------------------------------
+
+
+class HasNetwork:
+    """An estimator with a `network_`, once it is fitted, and the importance of each input."""
+
+    network_: Network
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether there is a network; an interrupted first `fit` may leave other attributes."""
+        return "network_" in vars(self)
+
+    def _fitted(self) -> Network:
+        if "network_" not in vars(self):
+            raise AttributeError(f"this {type(self).__name__} is not fitted yet")
+        return self.network_
+
+    @property
+    def feature_importances_(self) -> Array:
+        """Share of the variance of z that comes from each input, shape (n_features,); sums to 1.
+
+        The inputs are assumed to be independent and normal with mean 0 and variance 1, as after a
+        `StandardScaler`. Then w_i x_i has variance w_i², q_ii x_i² has 2 q_ii², and 2 q_ij x_i x_j
+        has 4 q_ij², half of which counts for each of its inputs. Variances are added over the
+        neurons; with softmax, the mean of all neurons is subtracted first. Only available for a
+        single layer. `quadric.explain.explain(model, X)` computes the shares on data, and
+        `quadric.explain.permutation_importances` works for every model.
+        """
+        network = self._fitted()
+        if len(network.layers) > 1:
+            raise AttributeError(
+                "feature_importances_ needs a single layer (hidden_layer_sizes=()). This network "
+                "has hidden layers; use quadric.explain.permutation_importances(model, X, y)."
+            )
+        return _importances(network)
+
+
+class _Views(list[Array]):
+    """Views of one parameter array of each layer; assigning to an item changes the layer."""
+
+    def __init__(self, name: str, views: Sequence[Array]) -> None:
+        super().__init__(views)
+        self.name = name
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if not isinstance(index, SupportsIndex):
+            raise TypeError(f"assign to all of {self.name}, or to one item of it.")
+        view = self[index]
+        view[...] = checked_array(f"{self.name}[{index}]", value, view.shape, view.dtype)
+
+    def assign(self, values: Any) -> None:
+        """Change all layers, or none if a value is not valid."""
+        if len(values) != len(self):
+            raise ValueError(
+                f"{self.name} must have one array for each of the {len(self)} layers. "
+                f"Got {len(values)} instead."
+            )
+        checked = [
+            checked_array(f"{self.name}[{l}]", value, view.shape, view.dtype)
+            for l, (value, view) in enumerate(zip(values, self, strict=True))
+        ]
+        for view, value in zip(self, checked, strict=True):
+            view[...] = value
+
+
+class FittedAttributes(HasNetwork):
+    """The attributes that the network estimators share with scikit-learn's networks."""
+
+    @property
+    def coefs_(self) -> _Views:
+        """W of each layer, transposed: shape (inputs, neurons), as in scikit-learn."""
+        return _Views("coefs_", [layer.W.T for layer in self._fitted().layers])
+
+    @coefs_.setter
+    def coefs_(self, values: Any) -> None:
+        self.coefs_.assign(values)
+
+    @property
+    def intercepts_(self) -> _Views:
+        """b of each layer."""
+        return _Views("intercepts_", [layer.b for layer in self._fitted().layers])
+
+    @intercepts_.setter
+    def intercepts_(self, values: Any) -> None:
+        self.intercepts_.assign(values)
+
+    @property
+    def out_activation_(self) -> str:
+        """The activation of the last layer."""
+        return self._fitted().activations[-1]
+
+    @property
+    def n_layers_(self) -> int:
+        """The number of layers, including the input."""
+        return len(self._fitted().layers) + 1
+
+    @property
+    def n_outputs_(self) -> int:
+        """The number of neurons of the last layer."""
+        return self._fitted().n_outputs
+
+
+def _refused(name: str) -> property:
+    """Return a property that raises AttributeError and names the attributes to use instead.
+
+    Other tools take a model with `coef_` for a linear one: shap would explain it as such, and RFE
+    and SelectFromModel would ignore its squares and products.
+    """
+
+    def refuse(self: Any, *_: Any) -> None:
+        raise AttributeError(
+            f"{type(self).__name__} has no attribute {name!r}, because z = x'Qx + w'x + b is not "
+            "linear. Use w_, b_ and Q_, or feature_importances_."
+        )
+
+    return property(refuse, refuse)
+
+
+class NeuronAttributes(HasNetwork):
+    """The parameters of an estimator with a single quadratic layer, which can be assigned."""
+
+    coef_ = _refused("coef_")
+    intercept_ = _refused("intercept_")
+
+    @property
+    def w_(self) -> Array:
+        """The linear coefficients, shape (n_neurons, n_features)."""
+        return self._layer().W
+
+    @w_.setter
+    def w_(self, value: Any) -> None:
+        W = self._layer().W
+        W[...] = checked_array("w_", value, W.shape, W.dtype)
+
+    @property
+    def b_(self) -> Array:
+        """The intercepts, shape (n_neurons,)."""
+        return self._layer().b
+
+    @b_.setter
+    def b_(self, value: Any) -> None:
+        b = self._layer().b
+        b[...] = checked_array("b_", value, b.shape, b.dtype)
+
+    @property
+    def Q_(self) -> Array:
+        """The symmetric matrices, shape (n_neurons, n_features, n_features), read-only.
+
+        To change them, assign a whole array. A nonsymmetric Q is replaced by (Q + Q')/2.
+        """
+        return self._layer().Q
+
+    @Q_.setter
+    def Q_(self, value: Any) -> None:
+        layer = self._layer()
+        m, n = layer.W.shape
+        layer.Q = checked_array("Q_", value, (m, n, n), layer.dtype)
+
+    def _layer(self) -> Quadratic:
+        layer = self._fitted().layers[0]
+        assert isinstance(layer, Quadratic)
+        return layer
+
+
+def _importances(network: Network) -> Array:
+    layer = network.layers[0].astype(np.dtype(np.float64))
+    neurons = range(layer.n_outputs)
+    mean_w, mean_Q = np.zeros(layer.n_inputs), np.zeros((layer.n_inputs, layer.n_inputs))
+    if network.activations[0] == "softmax":
+        for k in neurons:
+            w, Q = _coefficients(layer, k)
+            mean_w = mean_w + w / layer.n_outputs
+            mean_Q = mean_Q + Q / layer.n_outputs
+    ones, shares = np.ones(layer.n_inputs), np.zeros(layer.n_inputs)
+    for k in neurons:
+        w, Q = _coefficients(layer, k)
+        linear, products = term_variances(w - mean_w, monomial_coefficients(Q - mean_Q), ones)
+        # a diagonal entry occurs in both sums and therefore counts in full
+        shares += linear + (products.sum(axis=0) + products.sum(axis=1)) / 2
+    total = shares.sum()
+    return shares / total if total > 0 else shares
+
+
+def _coefficients(layer: Layer, k: int) -> tuple[Array, Any]:
+    """w, shape (n,), and the symmetric matrix Q, shape (n, n), of one neuron of any kind."""
+    n = layer.n_inputs
+    if isinstance(layer, Quadratic):
+        Q = np.zeros((n, n))
+        Q[np.triu_indices(n)] = layer.packed[:, k]
+        return layer.W[k], Q + np.triu(Q, 1).T
+    if isinstance(layer, Reduced):
+        product = np.outer(layer.W[k], layer.U[k])
+        return layer.c[k] * layer.W[k] + layer.b[k] * layer.U[k], (product + product.T) / 2
+    return layer.W[k], np.zeros((n, n))
+
+
+# ---- predictions -----------------------------------------------------------------------------
+
+
+def predict_from_logits(estimator: Any, X: Any, answer: Callable[[Array], Array]) -> Array:
+    """Return answer(z) for the rows of new data, where z contains a fitted estimator's logits.
+
+    Rows are processed in blocks, so that no array is larger than X or the result. The
+    computation has the dtype of X or of the network, whichever is more precise, as in scikit-learn.
+
+    Non-finite values of X show up in the first layer's z, because every neuron multiplies every
+    input by a weight, and infinity times zero is NaN. X itself is searched only if z is not finite.
+    """
+    check_is_fitted(estimator)
+    given = check_inputs(X)
+    X = validate_data(estimator, given, reset=False, ensure_all_finite=False, **ACCEPTED)
+    network, n_samples = estimator.network_, X.shape[0]
+    own_dtype = network.layers[0].dtype
+    dtype = np.result_type(X.dtype, own_dtype)
+    shape = replace(Architecture.of(network.layers), itemsize=dtype.itemsize)
+    like = answer(np.zeros((1, shape.n_outputs), dtype))  # has the shape and dtype of an answer
+    allocated = converted_bytes(given, X)
+    allocated += matrix_bytes(X, dtype.itemsize) if sparse.issparse(X) else 0
+    allocated += shape.n_parameters * dtype.itemsize if dtype != own_dtype else 0
+    check_answers(shape, n_samples, like.nbytes, allocated)
+    inputs = as_csr("X", X, dtype) if sparse.issparse(X) else X
+    network = network if dtype == own_dtype else network.astype(dtype)
+    answers = np.empty((n_samples, *like.shape[1:]), dtype=like.dtype)
+    try:
+        for rows, z in Stack(network.layers, network.activations).logit_blocks(inputs):
+            answers[rows] = answer(z)
+    except ValueError:
+        assert_all_finite(X, estimator_name=type(estimator).__name__, input_name="X")
+        raise
+    return answers
+
+
+class ClassPredictions:
+    """The prediction methods of a classifier with `classes_` and `network_`."""
+
+    classes_: Array
+    network_: Network
+
+    @property
+    def _is_multilabel(self) -> bool:
+        binarizer = self.__dict__.get("_label_binarizer")
+        return binarizer is not None and binarizer.y_type_.startswith("multilabel")
+
+    def decision_function(self, X: Any) -> Array:
+        """Compute the logits, shape (n_samples,) for two classes, else (n_samples, n_classes)."""
+
+        def decide(z: Array) -> Array:
+            if len(self.classes_) == 2 and z.shape[1] == 2 and not self._is_multilabel:
+                return z[:, 1] - z[:, 0]
+            return z[:, 0] if z.shape[1] == 1 else z
+
+        return predict_from_logits(self, X, decide)
+
+    def predict(self, X: Any) -> Array:
+        """Predict the classes, shape (n_samples,), or an array of 0 and 1 for multi-label data."""
+
+        def choose(z: Array) -> Array:
+            if self._is_multilabel:
+                return (z > 0).astype(int)
+            if z.shape[1] > 1:
+                return self.classes_[z.argmax(axis=1)]
+            return self.classes_[((z[:, 0] > 0) & (len(self.classes_) > 1)).astype(int)]
+
+        return predict_from_logits(self, X, choose)
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Compute the logarithms of `predict_proba` from the logits, so that none underflows."""
+        return predict_from_logits(self, X, self._log_proba)
+
+    def predict_proba(self, X: Any) -> Array:
+        """Compute the probabilities of the classes or labels, shape (n_samples, n_classes)."""
+
+        def proba(z: Array) -> Array:
+            p = np.exp(self._log_proba(z))
+            return p if self._is_multilabel else p / p.sum(axis=1, keepdims=True)
+
+        return predict_from_logits(self, X, proba)
+
+    def _log_proba(self, z: Array) -> Array:
+        if self._is_multilabel:
+            return special.log_expit(z)
+        if len(self.classes_) == 1:
+            return np.zeros((len(z), 1), dtype=z.dtype)
+        if z.shape[1] == 1:
+            return np.hstack([special.log_expit(-z), special.log_expit(z)])
+        if self.network_.activations[-1] == "softmax":
+            return special.log_softmax(z, axis=1)
+        each = special.log_expit(z)  # one sigmoid per class, normalized
+        return each - special.logsumexp(each, axis=1, keepdims=True)

@@ -1,0 +1,127 @@
+"""Parameters of the network estimators, and whether they allow `partial_fit`.
+
+`_selection` defines what 'auto' stands for.
+"""
+
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
+from numbers import Integral, Real
+from types import MethodType
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import Interval, Options as AnyOf, StrOptions
+
+from quadric.core import INITIAL_VALUES
+
+AT_LEAST_ONE = Interval(Integral, 1, None, closed="left")
+NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
+POSITIVE = Interval(Real, 0, None, closed="neither")
+FRACTION = Interval(Real, 0, 1, closed="left")
+
+
+@dataclass(eq=False, repr=False)
+class NetworkParameters(BaseEstimator):
+    """The parameters of both classifier and regressor, documented in `QuadraticClassifier`.
+
+    They are dataclass fields, so that scikit-learn finds them in the signature of the generated
+    ``__init__``, and every name and default value is written only once.
+    """
+
+    hidden_layer_sizes: Any = "auto"
+    activation: str = "tanh"
+    _: KW_ONLY
+    layer_kinds: Any = "auto"
+    loss: str = "squared_error"
+    init: str = "relinear"
+    dtype: str | None = None
+    solver: str = "auto"
+    alpha: Any = "auto"
+    batch_size: Any = "auto"
+    learning_rate: str = "constant"
+    learning_rate_init: float = 0.001
+    power_t: float = 0.5
+    shuffle: bool = True
+    max_iter: int = 100
+    random_state: Any = None
+    tol: float = 1e-4
+    verbose: bool = False
+    warm_start: bool = False
+    momentum: float = 0.9
+    nesterovs_momentum: bool = True
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    beta_1: float = 0.9
+    beta_2: float = 0.999
+    epsilon: float = 1e-8
+    n_iter_no_change: int = 10
+    max_fun: int = 15000
+    on_divergence: str = "recover"
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "hidden_layer_sizes": [StrOptions({"auto"}), "array-like", AT_LEAST_ONE],
+        "activation": [StrOptions({"identity", "logistic", "tanh", "relu"})],
+        "layer_kinds": [str, "array-like"],
+        "loss": [StrOptions({"squared_error"})],
+        "init": [StrOptions(set(INITIAL_VALUES))],
+        "dtype": [StrOptions({"float32", "float64"}), None],
+        "solver": [StrOptions({"auto", "lbfgs", "sgd", "adam"})],
+        "alpha": [StrOptions({"auto"}), NOT_NEGATIVE],
+        "batch_size": [StrOptions({"auto"}), AT_LEAST_ONE],
+        "learning_rate": [StrOptions({"constant", "invscaling", "adaptive"})],
+        "learning_rate_init": [POSITIVE],
+        "power_t": [NOT_NEGATIVE],
+        "shuffle": ["boolean"],
+        "max_iter": [AT_LEAST_ONE],
+        "random_state": ["random_state"],
+        "tol": [NOT_NEGATIVE],
+        "verbose": ["verbose"],
+        "warm_start": ["boolean"],
+        "momentum": [FRACTION],
+        "nesterovs_momentum": ["boolean"],
+        "early_stopping": ["boolean"],
+        "validation_fraction": [FRACTION],
+        "beta_1": [FRACTION],
+        "beta_2": [FRACTION],
+        "epsilon": [POSITIVE],
+        "n_iter_no_change": [AT_LEAST_ONE, AnyOf(Real, {np.inf})],
+        "max_fun": [AT_LEAST_ONE],
+        "on_divergence": [StrOptions({"recover", "raise"})],
+    }
+
+
+class UnavailableMethodError(AttributeError, ValueError):
+    """The parameters of an estimator exclude a method.
+
+    It is an AttributeError, so that `hasattr` returns False and tools such as
+    `MultiOutputClassifier` do not use the method. It is a ValueError as well, because parameters
+    that exclude each other raise one in scikit-learn's `partial_fit`.
+    """
+
+
+class IfIncremental:
+    """A decorator of `partial_fit`: the method exists unless the parameters exclude it."""
+
+    def __init__(self, method: Callable[..., Any]) -> None:
+        self.method = method
+
+    def __get__(self, estimator: Any, owner: type | None = None) -> Any:
+        if estimator is None:
+            return self.method
+        if reason := _reason_against(estimator):
+            raise UnavailableMethodError(reason)
+        return MethodType(self.method, estimator)
+
+
+def _reason_against(estimator: Any) -> str | None:
+    if estimator.solver == "lbfgs":
+        return "partial_fit is only available for stochastic optimizers. lbfgs is not stochastic."
+    if estimator.early_stopping:
+        return "partial_fit does not support early_stopping=True"
+    if getattr(estimator, "class_weight", None) == "balanced":
+        return (
+            "partial_fit does not support class_weight='balanced', because the frequencies of the "
+            "classes in later batches are unknown. Pass a dict with the weight of each class."
+        )
+    return None
