@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from quadric import datasets
-from quadric.datasets import COLLECTIONS, locate
-from quadric.datasets._sources import holds_all
+from quadric.datasets._sources import COLLECTIONS, holds_all
 
 IMAGES = {"MNIST": "mnist", "Fashion-MNIST": "fashion_mnist"}  # by the names of the tables
 
 
 def is_stored(name: str) -> bool:
     """Whether all files of a set of images are on this machine."""
-    collection = COLLECTIONS[IMAGES[name]]
-    directory, _ = locate(collection)
-    return holds_all(directory, collection)
+    directory, _ = datasets.check_files(IMAGES[name])
+    return holds_all(directory, COLLECTIONS[IMAGES[name]])
 
 
 def stored(name: str) -> datasets.ImageData:
     """Return a set of images that is on this machine."""
-    directory, _ = locate(COLLECTIONS[IMAGES[name]])
+    directory, _ = datasets.check_files(IMAGES[name])
     return getattr(datasets, IMAGES[name])(directory)
 
 

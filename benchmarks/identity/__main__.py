@@ -82,10 +82,12 @@ def main() -> None:
     found = {name: sha256(text.encode()) for name, text in texts.items()}
     if options.write:
         about = {"about": options.about} if options.about else {}
-        options.write.write_text(json.dumps(about | found, indent=0, ensure_ascii=True) + "\n")
+        options.write.write_text(
+            json.dumps(about | found, indent=0, ensure_ascii=True) + "\n", encoding="utf-8"
+        )
         print(f"{len(found)} results.")
     elif options.compare:
-        stored = json.loads(options.compare.read_text())
+        stored = json.loads(options.compare.read_text(encoding="utf-8"))
         expected = {name: text for name, text in stored.items() if name.split("/")[0] in groups}
         sys.exit(not compare(expected, found))
     else:
