@@ -1,6 +1,6 @@
 /**
  * The arcs of a conic inside a window, as points of the curve rather than contours of a grid.
- * quadric/geometry/_conic_arcs.py explains the method.
+ * quadric/geometry/_plot_points.py explains the method.
  */
 
 import { canonicalForm, combine, dot } from "./canonical_form.js";
