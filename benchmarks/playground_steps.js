@@ -8,7 +8,7 @@
 import { readFileSync } from "node:fs";
 
 import { emptyNetwork } from "../src/quadric/apps/playground/page/net.js";
-import { makeTrainer } from "../src/quadric/apps/playground/page/training.js";
+import { makeTrainer } from "../src/quadric/apps/playground/page/optimizers.js";
 
 const [start, X, Y] = process.argv.slice(2, 5).map((file) => {
   return new Float64Array(new Uint8Array(readFileSync(file)).buffer);

@@ -13,7 +13,7 @@ import { makeData } from "../../../src/quadric/apps/playground/page/datasets.js"
 import { writeModel } from "../../../src/quadric/apps/playground/page/model_writer.js";
 import { outputs } from "../../../src/quadric/apps/playground/page/net.js";
 import { pythonLines } from "../../../src/quadric/apps/playground/page/exports.js";
-import { Session } from "../../../src/quadric/apps/playground/page/session.js";
+import { Session } from "../../../src/quadric/apps/playground/page/training_loop.js";
 import { DEFAULTS } from "../../../src/quadric/apps/playground/page/settings.js";
 
 const [given, folder] = process.argv.slice(2);

@@ -1,6 +1,6 @@
 /** The gradient that the page's steps use, for tests. */
 import { copyNetwork } from "../../../src/quadric/apps/playground/page/net.js";
-import { evaluate, makeTrainer } from "../../../src/quadric/apps/playground/page/training.js";
+import { evaluate, makeTrainer } from "../../../src/quadric/apps/playground/page/optimizers.js";
 
 /** The mean loss of all samples plus the penalty, and its gradient: a step of SGD with rate 1. */
 export function gradients(net, X, Y, l2 = 0) {

@@ -9,7 +9,7 @@ import {
 	logits,
 	outputs,
 } from "../../../src/quadric/apps/playground/page/net.js";
-import { evaluate, makeTrainer } from "../../../src/quadric/apps/playground/page/training.js";
+import { evaluate, makeTrainer } from "../../../src/quadric/apps/playground/page/optimizers.js";
 import { gradients } from "./gradients.js";
 
 const FIXTURE = new URL("../../fixtures/parity.json", import.meta.url);

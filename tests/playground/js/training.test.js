@@ -6,9 +6,9 @@ import { makeData } from "../../../src/quadric/apps/playground/page/datasets.js"
 import { createNetwork } from "../../../src/quadric/apps/playground/page/initial_values.js";
 import { makeProblem } from "../../../src/quadric/apps/playground/page/problem.js";
 import { Random } from "../../../src/quadric/apps/playground/page/random.js";
-import { Session } from "../../../src/quadric/apps/playground/page/session.js";
+import { Session } from "../../../src/quadric/apps/playground/page/training_loop.js";
 import { CONTROLS, DEFAULTS, KINDS } from "../../../src/quadric/apps/playground/page/settings.js";
-import { evaluate, makeTrainer } from "../../../src/quadric/apps/playground/page/training.js";
+import { evaluate, makeTrainer } from "../../../src/quadric/apps/playground/page/optimizers.js";
 import { gradients } from "./gradients.js";
 
 const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;

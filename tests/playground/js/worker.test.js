@@ -4,7 +4,7 @@ import { EventEmitter, once } from "node:events";
 import { test } from "node:test";
 
 import { makeData } from "../../../src/quadric/apps/playground/page/datasets.js";
-import { Session } from "../../../src/quadric/apps/playground/page/session.js";
+import { Session } from "../../../src/quadric/apps/playground/page/training_loop.js";
 import { DEFAULTS } from "../../../src/quadric/apps/playground/page/settings.js";
 
 const states = new EventEmitter();

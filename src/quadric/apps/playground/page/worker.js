@@ -1,6 +1,6 @@
 /** Trains a network in the background; types.d.ts lists the messages. */
 
-import { Session } from "./session.js";
+import { Session } from "./training_loop.js";
 
 const WORK = 20; // milliseconds of training between two checks for messages
 const PAUSE = 33; // milliseconds between two states

@@ -6,7 +6,7 @@
 import { initialNetwork, makeProblem } from "./problem.js";
 import { Random } from "./random.js";
 import { lowerRate } from "./settings.js";
-import { evaluate, makeTrainer } from "./training.js";
+import { evaluate, makeTrainer } from "./optimizers.js";
 
 const GROWTH = 10; // divergence: the loss is this many times that of the start or of zeros
 const CURVE_POINTS = 600;
