@@ -5,7 +5,10 @@ import { test } from "node:test";
 import { readModel } from "../../../src/quadric/apps/playground/page/model_reader.js";
 import { writeModel } from "../../../src/quadric/apps/playground/page/model_writer.js";
 import { initialNetwork } from "../../../src/quadric/apps/playground/page/problem.js";
-import { readContainer, writeContainer } from "../../../src/quadric/apps/playground/page/safetensors.js";
+import {
+	readContainer,
+	writeContainer,
+} from "../../../src/quadric/apps/playground/page/safetensors.js";
 import { DEFAULTS } from "../../../src/quadric/apps/playground/page/settings.js";
 
 const net = initialNetwork({ ...DEFAULTS, output: "softmax", lastKind: "reduced" }, 3);
