@@ -104,7 +104,7 @@ def test_a_radius_reads_and_folds_the_model_once(pipeline, bilinear, monkeypatch
     for owner, name in [
         (_view, "split"),
         (_view, "fold_layers"),
-        (certify._rounding, "fold_layers"),
+        (certify._model, "fold_layers"),
         (_view, "layer_to_quadratic"),
     ]:
         count(owner, name)

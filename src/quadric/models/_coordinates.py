@@ -9,9 +9,9 @@ import numpy as np
 from scipy.linalg import block_diag
 from scipy.sparse import issparse
 
-from quadric.checks import Array
+from quadric.checks import Array, axis_names
 from quadric.core import Layer
-from quadric.geometry import AffineMap, Quadric, axis_names
+from quadric.geometry import AffineMap, Quadric
 from quadric.models._operations import (
     Affine,
     Beside,
