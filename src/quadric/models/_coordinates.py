@@ -30,6 +30,7 @@ from quadric.models._table import (
     UnknownStepError,
     find,
     flat_steps,
+    n_inputs,
     operations,
     transformed,
 )
@@ -347,9 +348,8 @@ def affine_map(step: Any, after: Sequence[Any] = (), *, absolute: float | None =
     bounds rounding errors.
     """
     try:
-        found = operations(step)
-        n, fill = _n_inputs(step, found), fill_values(after) if after else None
-        return composed(found, n, fill, absolute)
+        inside, fill = operations(step), fill_values(after) if after else None
+        return composed(inside, n_inputs(step) or 0, fill, absolute)
     except UnknownStepError as error:
         raise NotAffineError(error.reason) from None
     except NotAffineError as error:
@@ -399,15 +399,8 @@ def undo_steps(surface: Quadric, steps: Sequence[Any]) -> Quadric:
 
 def fill_values(steps: Sequence[Any]) -> Array:
     """The values with which the steps replace missing values in each column, or NaN."""
-    found = [operations(step) for step in steps]
-    every = [operation for inside in found for operation in inside]
-    return fill_after(every, _n_inputs(steps[0], found[0]))
-
-
-def _n_inputs(step: Any, found: Sequence[Operation]) -> int:
-    """The number of input columns; a FeatureUnion may have no `n_features_in_`."""
-    first = next(iter(found), None)
-    return first.n if isinstance(first, Beside) else int(getattr(step, "n_features_in_", 0))
+    every = [operation for step in steps for operation in operations(step)]
+    return fill_after(every, n_inputs(steps[0]) or 0)
 
 
 # ------------------------------------------------- where coordinates come from, and scales

@@ -6,7 +6,7 @@ their operations follow from the table.
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -108,13 +108,24 @@ def find(step: Any) -> Known:
 
 
 def operations(step: Any) -> list[Operation]:
-    """The operations of a fitted step."""
+    """The operations of a fitted step; raise UnknownStepError for other steps."""
     if passes(step):
         return []
     known = find(step)
     if type(step).__name__ not in ONLY_STEPS and not hasattr(step, "n_features_in_"):
         raise UnknownStepError(f"{known.name} is not fitted")
     return known.operations(step)
+
+
+def named_operations(steps: Steps) -> dict[str, list[Operation]]:
+    """The operations of each step, by its name; raise UnknownStepError for other steps."""
+    made = {}
+    for name, step in steps:
+        try:
+            made[name] = operations(step)
+        except UnknownStepError as error:
+            raise error.inside(name) from None
+    return made
 
 
 def transformed(steps: Sequence[Any], X: Any) -> Any:
@@ -143,30 +154,17 @@ def _is_pipeline(step: Any) -> bool:
     return type(step).__name__ == "Pipeline" and type(step).__module__.startswith("sklearn.")
 
 
-def _named_operations(
-    steps: Steps, n: int = 0, weight: float | None = None
-) -> tuple[Operation, ...]:
-    """The operations of named steps on n columns, followed by multiplication by the weight."""
-    made: list[Operation] = []
-    for name, step in steps:
-        try:
-            made += operations(step)
-        except UnknownStepError as error:
-            raise error.inside(name) from None
-    if weight is not None:
-        m = width_after(made, n)
-        zeros = np.broadcast_to(0.0, m)  # takes no memory, however large an m the file claims
-        made.append(Affine(np.broadcast_to(float(weight), m), zeros, zeros))
-    return tuple(made)
-
-
 def _beside(step: Any, parts: Iterable[tuple[str, Any, Any]], n: int) -> list[Operation]:
     """Named steps side by side, each on some of n columns and with its weight."""
     weights = step.transformer_weights or {}
-    branches = [
-        Branch(columns, _named_operations([(name, inner)], len(columns), weights.get(name)))
-        for name, inner, columns in parts
-    ]
+    branches = []
+    for name, inner, columns in parts:
+        made = named_operations([(name, inner)])[name]
+        if (weight := weights.get(name)) is not None:
+            m = width_after(made, len(columns))
+            zeros = np.broadcast_to(0.0, m)  # takes no memory, however large an m the file claims
+            made = [*made, Affine(np.broadcast_to(float(weight), m), zeros, zeros)]
+        branches.append(Branch(columns, tuple(made)))
     return [Beside(tuple(branches), n)]
 
 
@@ -176,7 +174,7 @@ def _beside(step: Any, parts: Iterable[tuple[str, Any, Any]], n: int) -> list[Op
 def expect_short_names(steps: Sequence[Any], limits: Limits) -> None:
     """Raise ModelFileError if the names of the columns after a fitted step are too long."""
     names = getattr(steps[0], "feature_names_in_", None)
-    n = _n_inputs(steps[0]) if names is None else len(names)
+    n = n_inputs(steps[0]) if names is None else len(names)
     if n is None:
         return  # no step has a fixed number of columns
     if names is None:
@@ -187,11 +185,11 @@ def expect_short_names(steps: Sequence[Any], limits: Limits) -> None:
         lengths = name_lengths(step, lengths, limits)
 
 
-def _n_inputs(step: Any) -> int | None:
+def n_inputs(step: Any) -> int | None:
     """The number of input columns; a step that begins with 'passthrough' does not know it."""
     n = getattr(step, "n_features_in_", None)
     for _, inner in getattr(step, "steps", getattr(step, "transformer_list", ())):
-        n = _n_inputs(inner) if n is None else n
+        n = n_inputs(inner) if n is None else n
     return None if n is None else int(n)
 
 
@@ -488,7 +486,7 @@ def _part(facts: Facts, name: str, inner: Any, given: Any, indices: Any) -> Part
 
 
 def _union(step: Any) -> list[Operation]:
-    n = _n_inputs(step)
+    n = n_inputs(step)
     if n is None:
         raise UnknownStepError("FeatureUnion is not fitted")
     parts = [(name, inner, range(n)) for name, inner in step.transformer_list if not drops(inner)]
@@ -505,7 +503,7 @@ def _restore_union(step: Any, facts: Facts) -> int:
     used = [inner for _, inner in step.transformer_list if hasattr(inner, "get_params")]
     facts.expect("transformer_list", used, "a list of at least one step")
     expect_plain_options(facts, step)
-    n = _n_inputs(step)
+    n = n_inputs(step)
     if n is None:
         return 0  # not fitted
     for inner in used:
@@ -535,7 +533,7 @@ COMPOSED = [
         ("steps",),
         facts=lambda step: {},
         restore=_restore_pipeline,
-        operations=lambda step: list(_named_operations(step.steps)),
+        operations=lambda step: list(chain(*named_operations(step.steps).values())),
         name_lengths=_pipeline_names,
     ),
     Known(

@@ -24,7 +24,7 @@ from quadric.models._coordinates import (
     hidden_coordinates,
 )
 from quadric.models._operations import Operation
-from quadric.models._table import UnknownStepError, operations, passes, split
+from quadric.models._table import named_operations, passes, split
 from quadric.network import Network
 from quadric.utils import check_limit
 
@@ -195,13 +195,7 @@ class ModelView:
     @cached_property
     def operations(self) -> dict[str, list[Operation]]:
         """The operations of each step, by its name; raises UnknownStepError for other steps."""
-        found = {}
-        for name, step in self.named_steps:
-            try:
-                found[name] = operations(step)
-            except UnknownStepError as error:
-                raise error.inside(name) from None
-        return found
+        return named_operations(self.named_steps)
 
     @cached_property
     def affine_maps(self) -> list[AffineMap]:
