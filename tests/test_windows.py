@@ -61,8 +61,8 @@ FILES = """
 import numpy as np
 import polars as pl
 others = ["joblib", "numba", "polars", "sklearn.pipeline", "sklearn.linear_model", "sqlite3"]
-names = ["quadric", "quadric.apps.shell.tables", "quadric.apps.playground", "quadric.utils._memory"]
-names += ["quadric.apps.shell.tables._source"]
+names = ["quadric", "quadric.apps.shell.tables", "quadric.apps.playground"]
+names += ["quadric.utils._memory_and_threads", "quadric.apps.shell.tables._source"]
 quadric, tables, playground, memory, _ = imported_on_windows(names, others)
 from quadric.apps.shell.tables._writing import write_batches
 from tests.support import streams

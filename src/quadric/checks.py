@@ -2,7 +2,7 @@
 
 import operator
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -86,6 +86,15 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
     if not isinstance(value, str) or value not in choices:
         raise _error(name, "one of " + ", ".join(map(repr, choices)), value, True)
     return value
+
+
+def axis_names(names: Sequence[str] | None, n: int) -> list[str]:
+    """The names of n coordinates, checked; by default x, y, z or, if n > 3, x1, x2, ..."""
+    if names is None:
+        return list("xyz"[:n]) if n <= 3 else [f"x{i + 1}" for i in range(n)]
+    if len(names) != n:
+        raise ValueError(f"names must hold {n} names, one per coordinate. Got {len(names)}.")
+    return [str(name) for name in names]
 
 
 def as_generator(rng: Any) -> np.random.Generator:

@@ -10,8 +10,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from quadric import Network, QuadraticClassifier, QuadraticLogisticRegression
-from quadric.certify import _search, radius
-from quadric.certify._rounding import precision_of
+from quadric.certify import _radius, radius
+from quadric.certify._model import precision_of
 from quadric.core import Linear, Quadratic
 from quadric.models import affine_map
 from tests.support.attacks import attack, near_ties
@@ -47,13 +47,13 @@ def test_no_attack_near_a_tie_succeeds_against_the_network_itself(seeds, dtype, 
 
 
 def test_the_attack_succeeds_if_rounding_errors_are_left_out(monkeypatch):
-    true = _search.rounding_of
+    true = _radius.rounding_of
 
     def without(*given):
         found = true(*given)
         return replace(found, majorant=replace(found.majorant, share=0.0), share=0.0)
 
-    monkeypatch.setattr(_search, "rounding_of", without)
+    monkeypatch.setattr(_radius, "rounding_of", without)
     flips = 0
     for seed in range(5):
         network, X = draw(seed, "float32", DEEP)

@@ -6,7 +6,7 @@ from hypothesis import given, strategies as st
 
 from quadric import Linear, Network, Quadratic, Reduced
 from quadric.core import _quadratic_form as quadratic_form
-from quadric.files._tensors import from_tensors, to_tensors
+from quadric.files._describe import from_tensors, to_tensors
 from tests.support.networks import KINDS, make_network, targets
 
 RNG = np.random.default_rng(0)

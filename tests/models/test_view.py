@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PowerTransformer, StandardScaler
 
 from quadric import Network, QuadraticClassifier, QuadraticLogisticRegression, certify, models
-from quadric.models import ModelView, NotAffineError, _folding, _view
+from quadric.models import ModelView, NotAffineError, _view
 
 X, Y = load_iris(return_X_y=True)
 NAMES = ["sepal length", "sepal width", "petal length", "petal width"]
@@ -104,8 +104,7 @@ def test_a_radius_reads_and_folds_the_model_once(pipeline, bilinear, monkeypatch
     for owner, name in [
         (_view, "split"),
         (_view, "fold_layers"),
-        (certify._rounding, "fold_layers"),
-        (_folding, "layer_to_quadratic"),
+        (certify._model, "fold_layers"),
         (_view, "layer_to_quadratic"),
     ]:
         count(owner, name)

@@ -5,7 +5,7 @@ import json
 import numpy as np
 
 from quadric import Network
-from quadric.files._tensors import from_tensors, to_tensors
+from quadric.files._describe import from_tensors, to_tensors
 from tests.support.make_parity_fixture import PATH
 
 CASES = json.loads(PATH.read_text())["cases"]

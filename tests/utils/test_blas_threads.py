@@ -7,7 +7,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from quadric import Network
-from quadric.utils._blas_threads import (
+from quadric.utils._memory_and_threads import (
     blas_threads,
     loop_threads,
     one_blas_thread,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from quadric.utils._memory import available_bytes, control_group_bytes, control_groups
+from quadric.utils._memory_and_threads import available_bytes, control_group_bytes, control_groups
 
 MB = 2**20
 
@@ -140,7 +140,7 @@ def test_available_memory_is_limited_by_a_new_control_group():
         limit.write_text(str(300 * MB))
         script = (
             f"import os; open({str(group / 'cgroup.procs')!r}, 'w').write(str(os.getpid()))\n"
-            "from quadric.utils._memory import available_bytes\n"
+            "from quadric.utils._memory_and_threads import available_bytes\n"
             "print(available_bytes())\n"
         )
         run = subprocess.run(

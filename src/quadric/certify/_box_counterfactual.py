@@ -10,8 +10,9 @@ from itertools import product
 import numpy as np
 
 from quadric.certify._box_faces import Tie, Walk, descend, visit
+from quadric.certify._model import Nearest
+from quadric.certify._radius import Scores
 from quadric.certify._rows import Row
-from quadric.certify._search import Nearest, Scores
 from quadric.checks import Array
 
 PAST = np.concatenate([[0.0], np.geomspace(1e-16, 1e-2, 43)])  # steps past the boundary

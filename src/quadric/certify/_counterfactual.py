@@ -8,8 +8,8 @@ import numpy as np
 
 from quadric.certify._box_counterfactual import SAME, Candidates
 from quadric.certify._model import CertifiedModel, certified_model, view_of_classifier
+from quadric.certify._radius import kept_scores
 from quadric.certify._rows import Change, Row, changes_of, in_words, one_row, written
-from quadric.certify._search import kept_scores
 from quadric.checks import Array, check_choice
 from quadric.utils import one_blas_thread, rounded, rounded_down, visible
 

@@ -19,17 +19,19 @@ from typing import Any
 import numpy as np
 
 from quadric.certify._distances import gamma
-from quadric.certify._model import CertifiedModel
-from quadric.certify._rounding import (
+from quadric.certify._model import (
     SLACK,
     TINY,
+    CertifiedModel,
     Majorant,
+    Nearest,
     Rounding,
     absolute_layers,
     norm,
     shares,
+    steps_of,
+    underflows,
 )
-from quadric.certify._search import Nearest, steps_of, underflows
 from quadric.checks import Array
 from quadric.core import ACTIVATIONS, Layer, Linear, Quadratic
 from quadric.geometry import AffineMap

@@ -12,7 +12,7 @@ from quadric.geometry._ellipsoids import (
     disjoint as disjoint,
     smallest_ellipsoid as smallest_ellipsoid,
 )
-from quadric.geometry._function import axis_names as axis_names, plain_name as plain_name
+from quadric.geometry._function import plain_name as plain_name
 from quadric.geometry._nearest import CACHED as CACHED, steps_to_surface as steps_to_surface
 from quadric.geometry._plot_points import (
     Window as Window,

@@ -13,6 +13,7 @@ from quadric.checks import (
     Array,
     as_numbers,
     as_vector,
+    axis_names,
     check_integer,
     check_number,
 )
@@ -271,15 +272,6 @@ class QuadraticFunction:
                 f"Got shape {X.shape} instead."
             )
         return np.atleast_2d(X), X.ndim == 1
-
-
-def axis_names(names: Sequence[str] | None, n: int) -> list[str]:
-    """The names of n coordinates, checked; by default x, y, z or, if n > 3, x1, x2, ..."""
-    if names is None:
-        return list("xyz"[:n]) if n <= 3 else [f"x{i + 1}" for i in range(n)]
-    if len(names) != n:
-        raise ValueError(f"names must hold {n} names, one per coordinate. Got {len(names)}.")
-    return [str(name) for name in names]
 
 
 @dataclass(frozen=True)

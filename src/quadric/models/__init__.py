@@ -6,29 +6,20 @@ and `onnx` translates them. `_saved_classes` describes and restores steps and es
 facts, which `files` stores. Start reading at `_operations`.
 
 `_view` describes a fitted model: other packages ask `ModelView` about its steps, its classes, the
-names of its inputs, its folded network (`_folding`) and its coordinates (`_coordinates`).
+names of its inputs, its folded network and its coordinates (`_coordinates`).
 
 This package imports `estimators`, `network`, `core`, `geometry` and `utils`.
 """
 
-from quadric.models._affine import (
-    NotAffineError,
+from quadric.models._coordinates import (
+    Coordinates,
     PartlyAffine,
     affine_map,
     fill_values,
     partly_affine,
     undo_steps,
 )
-from quadric.models._composed_steps import Columns, drops, passes
-from quadric.models._coordinates import Coordinates
 from quadric.models._facts import Limits as Limits
-from quadric.models._folding import (
-    check_matrices as check_matrices,
-    compose as compose,
-    fold_layers as fold_layers,
-    layer_to_quadratic as layer_to_quadratic,
-    stretches as stretches,
-)
 from quadric.models._operations import (
     Affine,
     Beside,
@@ -37,6 +28,7 @@ from quadric.models._operations import (
     Clip,
     Impute,
     Indicate,
+    NotAffineError,
     OneHot,
     Operation,
     Ordinal,
@@ -52,14 +44,27 @@ from quadric.models._saved_classes import (
     restore as restore,
 )
 from quadric.models._table import (
+    Columns,
     Steps,
     UnknownStepError,
+    drops,
     find,
     operations,
+    passes,
     split,
     transformed,
 )
-from quadric.models._view import ModelView, classes_of, input_names_of, steps_of
+from quadric.models._view import (
+    ModelView,
+    check_matrices as check_matrices,
+    classes_of,
+    compose as compose,
+    fold_layers as fold_layers,
+    input_names_of,
+    layer_to_quadratic as layer_to_quadratic,
+    steps_of,
+    stretches as stretches,
+)
 
 __all__ = [
     "Affine",

@@ -6,6 +6,7 @@ file gives for an object. The `restore` function of an entry uses nothing else f
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pkgutil import resolve_name
 from typing import Any
 
@@ -14,9 +15,11 @@ import numpy as np
 from quadric.checks import Array
 from quadric.errors import expect
 from quadric.models._operations import Operation
+from quadric.network import Network
 
 LARGEST_COUNT = 2**53  # float64 holds all smaller integers exactly
 LONGEST_NUMBER = 32  # characters
+LONGEST_NAME = 200  # characters of a step's name or of a format for names
 NUMBERS = (int, float, np.integer, np.floating)
 
 Rules = Mapping[str, Callable[[Any], object]]
@@ -233,6 +236,126 @@ def increasing_indices(n: int) -> Rules:
             not indices.size or (indices[0] >= 0 and indices[-1] < n and is_increasing(indices))
         ),
     }
+
+
+# --------------------------------------------------------------- rules for values of a file
+
+NETWORK: Rules = {"a network": lambda value: type(value) is Network}
+CURVE: Rules = {
+    "a list of numbers": lambda values: (
+        isinstance(values, list) and all(type(value) is float for value in values)
+    ),
+}
+SELECTION: Rules = {
+    "a list of dicts of strings and numbers": lambda tried: (
+        isinstance(tried, list)
+        and all(
+            isinstance(candidate, dict)
+            and all(type(value) in (str, bool, int, float) for value in candidate.values())
+            for candidate in tried
+        )
+    ),
+}
+LOSS: Rules = {"a number": lambda value: isinstance(value, (float, np.floating))}
+ALPHA: Rules = {
+    "a number": is_number,
+    "finite": np.isfinite,
+    "not negative": lambda alpha: alpha >= 0,
+}
+LABELS: Rules = {
+    "an array of labels": lambda labels: is_vector(labels, "OUbiuf") and labels.size,
+    "strings or numbers": lambda labels: (
+        labels.dtype != object
+        or all(isinstance(label, (str, bool, int, float, np.generic)) for label in labels)
+    ),
+    "finite": lambda labels: labels.dtype.kind != "f" or np.isfinite(labels).all(),
+    "in increasing order": lambda labels: all(a < b for a, b in pairwise(labels)),
+}
+FLOATS = (float, np.floating)
+PLAIN = (str, int, float, bool, type(None), np.generic)
+STATISTICS: Rules = {
+    "an array with an entry for each column": lambda value: is_vector(value, "iufO") and value.size,
+    "numbers or strings": lambda array: (
+        array.dtype != object or all(isinstance(value, PLAIN) for value in array)
+    ),
+    "not infinite": lambda array: (
+        not any(isinstance(value, FLOATS) and np.isinf(value) for value in array)
+    ),
+}
+DTYPE: Rules = {
+    "a dtype of numbers or objects": lambda value: (
+        isinstance(value, np.dtype) and value.kind in "iufO"
+    ),
+}
+
+
+def is_step(step: Any) -> bool:
+    """Whether a value is a step, or None, 'passthrough' or 'drop' in its place."""
+    placeholder = isinstance(step, str) and step in ("passthrough", "drop")
+    return step is None or placeholder or hasattr(step, "get_params")
+
+
+def named_steps(length: int) -> Rules:
+    """The rules for a list of named steps, given as tuples of this length."""
+    return {
+        "a list of named steps": lambda steps: (
+            isinstance(steps, list)
+            and steps
+            and all(isinstance(entry, tuple) and len(entry) == length for entry in steps)
+        ),
+        "a list of steps with strings as names": lambda steps: all(
+            type(e[0]) is str for e in steps
+        ),
+        "a list of steps with distinct names": lambda steps: (
+            len({e[0] for e in steps}) == len(steps)
+        ),
+        "a list of steps without '__' in their names": lambda steps: (
+            not any("__" in entry[0] for entry in steps)
+        ),
+        # a longer name would be repeated for every column or parameter
+        f"a list of steps with names of at most {LONGEST_NAME} characters": lambda steps: all(
+            len(entry[0]) <= LONGEST_NAME for entry in steps
+        ),
+        "a list of scikit-learn's steps": lambda steps: all(is_step(entry[1]) for entry in steps),
+    }
+
+
+def expect_input_names(facts: Facts, step: Any, names: Any) -> None:
+    """Check that the feature names of a step are the names of its input columns."""
+    known = getattr(step, "feature_names_in_", None)
+    facts.expect(
+        "feature_names_in_",
+        known is None or names is None or np.array_equal(known, names),
+        "the names of the columns that the step receives",
+    )
+
+
+def expect_plain_options(facts: Facts, step: Any) -> None:
+    """Check `transformer_weights` and `verbose_feature_names_out`.
+
+    A name format that contains other fields, or widths, could fail or produce names of any length.
+    One that repeats a field would multiply the lengths of names in nested steps.
+    """
+    weights, form = step.transformer_weights, step.verbose_feature_names_out
+    valid = weights is None or (isinstance(weights, dict) and are_numbers(weights.values()))
+    facts.expect(
+        "transformer_weights",
+        valid and np.isfinite(list((weights or {}).values())).all(),
+        "a dict of finite numbers",
+    )
+    if isinstance(form, str):
+        rest = form.replace("{feature_name}", "", 1).replace("{transformer_name}", "", 1)
+        facts.expect(
+            "verbose_feature_names_out",
+            len(form) <= LONGEST_NAME and not set(rest) & set("{}"),
+            "a format string with the fields feature_name and transformer_name, each at most once",
+        )
+
+
+REMAINDER: Rules = {
+    "a step with its columns": lambda pair: isinstance(pair, tuple) and len(pair) == 2,
+    "a step, 'passthrough' or 'drop'": lambda pair: pair[0] is not None and is_step(pair[0]),
+}
 
 
 @dataclass(frozen=True)

@@ -1,18 +1,20 @@
 """Preprocessing as data: the operations that describe every supported step.
 
 Each operation maps columns to columns. `width_after` returns the number of output columns.
-`missing_after` and `fill_after` track missing values through operations.
+`missing_after` and `fill_after` track missing values through operations, and `composed` expresses
+affine operations as one map.
 """
 
 import contextlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
 from quadric.checks import Array
+from quadric.geometry import AffineMap
 
 
 @dataclass(frozen=True)
@@ -243,3 +245,103 @@ def fill_after(operations: Sequence[Operation], n: int, last: Array | None = Non
                 agree = np.isnan(before) | (before == inside)
                 fill[columns] = np.where(agree, inside, np.where(np.isnan(inside), before, np.nan))
     return fill
+
+
+# -------------------------------------------------------- composition into an affine map
+
+
+# why an operation is not affine
+NOT_AFFINE = {
+    "Clip": "clips its outputs",
+    "Impute": "replaces values other than NaN",
+    "Indicate": "adds columns that mark missing values",
+    "OneHot": "encodes categories",
+    "Ordinal": "encodes categories",
+    "Bin": "sorts values into bins",
+    "Power": "raises values to powers",
+}
+
+
+class NotAffineError(TypeError):
+    """Raised for a step that is not of the form z = A u + t."""
+
+
+def composed(
+    operations: Sequence[Operation], n: int, fill: Array | None, absolute: float | None
+) -> AffineMap:
+    """Compose operations on n columns into one map z = A u + t, or raise NotAffineError.
+
+    `fill` holds the values with which the next operations replace missing values. If `absolute` is
+    given, every number is replaced by its absolute value, and `absolute` is added to the inputs and
+    outputs. Constants of columns without values are added to the absolute values.
+    """
+    whole = _compose(operations, n, fill)
+    if absolute is None:
+        return whole
+    sizes = _compose(_sizes(operations, absolute), n, fill)
+    return AffineMap(np.abs(sizes.A), np.abs(sizes.t) + np.abs(whole.t))
+
+
+def _compose(operations: Sequence[Operation], n: int, last: Array | None = None) -> AffineMap:
+    """Compose the operations into one map; `last` holds the fill values of the following steps."""
+    whole = identity(n)
+    for i, operation in enumerate(operations):
+        n = width_after([operation], n)
+        whole = _map_of(operation, fill_after(operations[i + 1 :], n, last)).after(whole)
+    return whole
+
+
+def _map_of(operation: Operation, fill: Array) -> AffineMap:
+    """One operation as a map; `fill` holds the fill values of the operations that follow."""
+    match operation:
+        case Affine(A=A, t=t):
+            missing = np.isnan(t)  # columns without values in `fit`
+            if not missing.any():
+                return AffineMap(A, t)
+            # if `fill` is NaN too, a later step drops the column, and the constant does not matter
+            constants = np.where(np.isnan(fill), 0.0, fill)
+            return AffineMap(np.where(missing, 0.0, A), np.where(missing, constants, t))
+        case Select():
+            return _selection(operation.indices, operation.n)
+        case Impute() if is_missing(operation.missing):
+            if operation.fill.dtype.kind == "O" and any(isinstance(v, str) for v in operation.fill):
+                raise NotAffineError("imputes text")
+            return identity(len(operation.fill))
+        case Beside():
+            maps = [
+                _compose(branch.operations, len(branch.columns), part).after(
+                    _selection(branch.columns, operation.n)
+                )
+                for branch, part in operation.split(fill)
+            ]
+            return AffineMap.simplest(
+                np.vstack([part.matrix for part in maps]), np.concatenate([part.t for part in maps])
+            )
+    raise NotAffineError(NOT_AFFINE[type(operation).__name__])
+
+
+def _sizes(operations: Sequence[Operation], more: float) -> list[Operation]:
+    """The operations with the absolute values of their numbers; `more` enlarges their inputs."""
+    sizes: list[Operation] = []
+    for operation in operations:
+        match operation:
+            case Affine(A=A, center=center, shift=shift):
+                sizes.append(Affine(np.abs(A), -np.abs(center) - more, np.abs(shift) + more))
+            case Beside(branches=branches):
+                inner = [replace(b, operations=tuple(_sizes(b.operations, more))) for b in branches]
+                sizes.append(replace(operation, branches=tuple(inner)))
+            case _:
+                sizes.append(operation)
+    return sizes
+
+
+def identity(n: int) -> AffineMap:
+    return AffineMap(np.ones(n), np.zeros(n))
+
+
+def _selection(columns: Any, n: int) -> AffineMap:
+    """The map from n columns to some of them."""
+    k = len(columns)
+    A = np.zeros((k, n))
+    A[np.arange(k), np.asarray(columns)] = 1.0
+    return AffineMap(A, np.zeros(k))

@@ -7,7 +7,6 @@ file is looked up in a table.
 import inspect
 from collections.abc import Callable, Mapping
 from functools import cache
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -24,17 +23,21 @@ from quadric.estimators import (
     hidden_sizes,
 )
 from quadric.models._facts import (
+    ALPHA,
+    CURVE,
+    LABELS,
+    LOSS,
+    NETWORK,
+    SELECTION,
     Facts,
     Known,
     Limits,
-    Rules,
     are_numbers,
-    is_number,
-    is_vector,
 )
 from quadric.models._operations import missing_after
 from quadric.models._scalers_imputers_selectors import SELECTED
 from quadric.models._table import (
+    ONLY_STEPS,
     STEPS,
     UnknownStepError,
     expect_short_names,
@@ -58,31 +61,8 @@ RUNNING = frozenset(
     }
 )
 
-ONLY_STEPS = ("Pipeline", "FeatureUnion")  # their steps define them, and they have no facts
 OUTPUTS = ("default", "pandas", "polars")
 
-NETWORK: Rules = {"a network": lambda value: type(value) is Network}
-CURVE: Rules = {
-    "a list of numbers": lambda values: (
-        isinstance(values, list) and all(type(value) is float for value in values)
-    ),
-}
-SELECTION: Rules = {
-    "a list of dicts of strings and numbers": lambda tried: (
-        isinstance(tried, list)
-        and all(
-            isinstance(candidate, dict)
-            and all(type(value) in (str, bool, int, float) for value in candidate.values())
-            for candidate in tried
-        )
-    ),
-}
-LOSS: Rules = {"a number": lambda value: isinstance(value, (float, np.floating))}
-ALPHA: Rules = {
-    "a number": is_number,
-    "finite": np.isfinite,
-    "not negative": lambda alpha: alpha >= 0,
-}
 # how to read what a network with any number of layers has recorded in `fit`
 RECORDS: dict[str, Callable[[Facts, str], Any]] = {
     "n_iter_": Facts.count,
@@ -93,15 +73,6 @@ RECORDS: dict[str, Callable[[Facts, str], Any]] = {
     "loss_curve_": lambda facts, name: facts.require(name, CURVE),
     "validation_scores_": lambda facts, name: facts.require(name, CURVE, optional=True),
     "selection_": lambda facts, name: facts.require(name, SELECTION, optional=True),
-}
-LABELS: Rules = {
-    "an array of labels": lambda labels: is_vector(labels, "OUbiuf") and labels.size,
-    "strings or numbers": lambda labels: (
-        labels.dtype != object
-        or all(isinstance(label, (str, bool, int, float, np.generic)) for label in labels)
-    ),
-    "finite": lambda labels: labels.dtype.kind != "f" or np.isfinite(labels).all(),
-    "in increasing order": lambda labels: all(a < b for a, b in pairwise(labels)),
 }
 
 

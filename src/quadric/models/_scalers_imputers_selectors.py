@@ -16,11 +16,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from quadric.checks import Array
 from quadric.models._facts import (
+    DTYPE,
     LONGEST_NUMBER,
+    PLAIN,
+    STATISTICS,
     Facts,
     Known,
     Limits,
-    Rules,
     attributes,
     increasing_indices,
     is_vector,
@@ -44,22 +46,6 @@ SMALLEST_SCALE = 1e-162
 MOST_ITERATIONS = 10_000  # limit for a solver, if the restored step is fitted again
 LONGEST = 1.001  # bound on an entry of a unit vector, allowing for rounding errors
 VARIANCES = ("explained_variance_", "explained_variance_ratio_", "singular_values_")
-FLOATS = (float, np.floating)
-PLAIN = (str, int, float, bool, type(None), np.generic)
-STATISTICS: Rules = {
-    "an array with an entry for each column": lambda value: is_vector(value, "iufO") and value.size,
-    "numbers or strings": lambda array: (
-        array.dtype != object or all(isinstance(value, PLAIN) for value in array)
-    ),
-    "not infinite": lambda array: (
-        not any(isinstance(value, FLOATS) and np.isinf(value) for value in array)
-    ),
-}
-DTYPE: Rules = {
-    "a dtype of numbers or objects": lambda value: (
-        isinstance(value, np.dtype) and value.kind in "iufO"
-    ),
-}
 SCORES = (
     "chi2",
     "f_classif",

@@ -1,30 +1,32 @@
 """The table of supported steps, and functions that walk through pipelines.
 
-Steps that contain other steps are defined here, because their operations follow from the table.
+Steps that contain other steps (Pipeline, ColumnTransformer, FeatureUnion) are defined here, because
+their operations follow from the table.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
-from typing import Any
+from functools import cached_property
+from itertools import chain, pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn import config_context
+from sklearn.preprocessing import FunctionTransformer
 
 from quadric.checks import Array
-from quadric.models._composed_steps import (
+from quadric.models._encoders import ENCODERS
+from quadric.models._facts import (
     REMAINDER,
-    Columns,
-    Part,
-    column_facts,
-    drops,
+    Facts,
+    Known,
+    Limits,
+    as_array,
+    attributes,
     expect_input_names,
     expect_plain_options,
-    has_sparse_output,
+    is_vector,
     named_steps,
-    passes,
-    rebuild_columns,
 )
-from quadric.models._encoders import ENCODERS
-from quadric.models._facts import Facts, Known, Limits, attributes, is_vector
 from quadric.models._operations import Affine, Beside, Branch, Operation, width_after
 from quadric.models._scalers_imputers_selectors import (
     SCALERS_IMPUTERS_SELECTORS,
@@ -33,6 +35,7 @@ from quadric.models._scalers_imputers_selectors import (
 )
 
 Steps = Sequence[tuple[str, Any]]
+ONLY_STEPS = ("Pipeline", "FeatureUnion")  # their steps define them, and they have no facts
 
 
 class UnknownStepError(TypeError):
@@ -52,6 +55,14 @@ class UnknownStepError(TypeError):
     def inside(self, name: str) -> "UnknownStepError":
         """The same error for a step inside the step `name`."""
         return UnknownStepError(self.reason, f"{name}__{self.path}" if self.path else name)
+
+
+def passes(step: Any) -> bool:
+    return step is None or (isinstance(step, str) and step == "passthrough")
+
+
+def drops(step: Any) -> bool:
+    return isinstance(step, str) and step == "drop"
 
 
 def split(model: Any) -> tuple[list[tuple[str, Any]], Any]:
@@ -97,13 +108,24 @@ def find(step: Any) -> Known:
 
 
 def operations(step: Any) -> list[Operation]:
-    """The operations of a fitted step."""
+    """The operations of a fitted step; raise UnknownStepError for other steps."""
     if passes(step):
         return []
     known = find(step)
-    if known.name not in ("Pipeline", "FeatureUnion") and not hasattr(step, "n_features_in_"):
+    if type(step).__name__ not in ONLY_STEPS and not hasattr(step, "n_features_in_"):
         raise UnknownStepError(f"{known.name} is not fitted")
     return known.operations(step)
+
+
+def named_operations(steps: Steps) -> dict[str, list[Operation]]:
+    """The operations of each step, by its name; raise UnknownStepError for other steps."""
+    made = {}
+    for name, step in steps:
+        try:
+            made[name] = operations(step)
+        except UnknownStepError as error:
+            raise error.inside(name) from None
+    return made
 
 
 def transformed(steps: Sequence[Any], X: Any) -> Any:
@@ -132,30 +154,17 @@ def _is_pipeline(step: Any) -> bool:
     return type(step).__name__ == "Pipeline" and type(step).__module__.startswith("sklearn.")
 
 
-def _named_operations(
-    steps: Steps, n: int = 0, weight: float | None = None
-) -> tuple[Operation, ...]:
-    """The operations of named steps on n columns, followed by multiplication by the weight."""
-    made: list[Operation] = []
-    for name, step in steps:
-        try:
-            made += operations(step)
-        except UnknownStepError as error:
-            raise error.inside(name) from None
-    if weight is not None:
-        m = width_after(made, n)
-        zeros = np.broadcast_to(0.0, m)  # takes no memory, however large an m the file claims
-        made.append(Affine(np.broadcast_to(float(weight), m), zeros, zeros))
-    return tuple(made)
-
-
 def _beside(step: Any, parts: Iterable[tuple[str, Any, Any]], n: int) -> list[Operation]:
     """Named steps side by side, each on some of n columns and with its weight."""
     weights = step.transformer_weights or {}
-    branches = [
-        Branch(columns, _named_operations([(name, inner)], len(columns), weights.get(name)))
-        for name, inner, columns in parts
-    ]
+    branches = []
+    for name, inner, columns in parts:
+        made = named_operations([(name, inner)])[name]
+        if (weight := weights.get(name)) is not None:
+            m = width_after(made, len(columns))
+            zeros = np.broadcast_to(0.0, m)  # takes no memory, however large an m the file claims
+            made = [*made, Affine(np.broadcast_to(float(weight), m), zeros, zeros)]
+        branches.append(Branch(columns, tuple(made)))
     return [Beside(tuple(branches), n)]
 
 
@@ -165,7 +174,7 @@ def _beside(step: Any, parts: Iterable[tuple[str, Any, Any]], n: int) -> list[Op
 def expect_short_names(steps: Sequence[Any], limits: Limits) -> None:
     """Raise ModelFileError if the names of the columns after a fitted step are too long."""
     names = getattr(steps[0], "feature_names_in_", None)
-    n = _n_inputs(steps[0]) if names is None else len(names)
+    n = n_inputs(steps[0]) if names is None else len(names)
     if n is None:
         return  # no step has a fixed number of columns
     if names is None:
@@ -176,11 +185,11 @@ def expect_short_names(steps: Sequence[Any], limits: Limits) -> None:
         lengths = name_lengths(step, lengths, limits)
 
 
-def _n_inputs(step: Any) -> int | None:
+def n_inputs(step: Any) -> int | None:
     """The number of input columns; a step that begins with 'passthrough' does not know it."""
     n = getattr(step, "n_features_in_", None)
     for _, inner in getattr(step, "steps", getattr(step, "transformer_list", ())):
-        n = _n_inputs(inner) if n is None else n
+        n = n_inputs(inner) if n is None else n
     return None if n is None else int(n)
 
 
@@ -239,6 +248,180 @@ def _restore_pipeline(step: Any, facts: Facts) -> int:
 
 
 # --------------------------------------------------------------------- ColumnTransformer
+
+
+class Part(NamedTuple):
+    """One transformer of a ColumnTransformer.
+
+    Attributes
+    ----------
+    name : str
+    step : fitted step, 'passthrough' or 'drop'
+    given : Any
+        The columns as the user gave them.
+    indices : array
+    width : int
+        The number of output columns.
+    """
+
+    name: str
+    step: Any
+    given: Any
+    indices: Array
+    width: int
+
+    @property
+    def has_estimator(self) -> bool:
+        return hasattr(self.step, "get_params")
+
+    def stand_in(self) -> Any:
+        """A step with the same number of output columns."""
+        zeros = FunctionTransformer(lambda X: np.zeros((len(X), self.width), dtype=bool))
+        return zeros if self.has_estimator else self.step
+
+    def given_matches(self, columns: "Columns") -> bool:
+        """Whether the columns as the user gave them match the part's indices."""
+        if isinstance(self.given, (str, int, np.integer)):
+            return False  # one column as a vector, which no supported step accepts
+        try:
+            return np.array_equal(columns.indices(self.given), self.indices)
+        except (IndexError, KeyError, TypeError, ValueError):
+            return False
+
+
+def has_sparse_output(part: Part) -> bool:
+    """Whether one of the steps returns a sparse matrix for dense data."""
+    return any(
+        getattr(step, "sparse_output", False) is True or getattr(step, "encode", "") == "onehot"
+        for step in _every_step(part.step)
+    )
+
+
+def _every_step(step: Any) -> Iterator[Any]:
+    """The step and all steps inside it (`get_params` would build a name for each parameter)."""
+    yield step
+    for attribute in ("steps", "transformers", "transformer_list"):
+        for _, inner, *_ in getattr(step, attribute, ()):
+            yield from _every_step(inner)
+    if not isinstance(getattr(step, "remainder", ""), str):
+        yield from _every_step(step.remainder)
+
+
+class Columns:
+    """The input columns of a ColumnTransformer.
+
+    Parameters
+    ----------
+    n : int
+        The number of columns.
+    names : iterable of str, optional
+        The names of the columns; '0', '1', ... if they have none.
+    """
+
+    def __init__(self, n: int, names: Iterable[str] | None = None) -> None:
+        self.n = n
+        self.names = names
+
+    @classmethod
+    def of(cls, step: Any) -> "Columns":
+        """The input columns of a fitted ColumnTransformer."""
+        return cls(step.n_features_in_, getattr(step, "feature_names_in_", None))
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        names = map(str, range(self.n) if self.names is None else self.names)
+        return {name: i for i, name in enumerate(names)}
+
+    def indices(self, given: Any) -> Array:
+        """The indices of columns that are given as names, indices, a slice or a mask.
+
+        Raises KeyError for an unknown name and IndexError for an index that is out of range.
+        """
+        match given:
+            case str():
+                return np.array([self._places[given]])
+            case slice(start=str()) | slice(stop=str()):
+                start = None if given.start is None else self._places[given.start]
+                stop = None if given.stop is None else self._places[given.stop] + 1  # inclusive
+                given = slice(start, stop, given.step)
+        if isinstance(given, slice):
+            return np.arange(self.n)[given]
+        array = as_array(given)
+        if array.dtype.kind in "OUS":
+            return np.fromiter((self._places[str(name)] for name in array), np.int64, len(array))
+        return np.atleast_1d(np.arange(self.n)[array]) if array.size else np.empty(0, np.int64)
+
+
+def column_facts(step: Any) -> dict[str, Any]:
+    """The steps of a fitted ColumnTransformer, with their columns as given and as indices."""
+    indices = step._transformer_to_input_indices
+    parts = []
+    for i, (name, given, columns) in enumerate(step.transformers):
+        fitted = given if isinstance(given, str) else step.transformers_[i][1]
+        columns = step._columns[i] if callable(columns) else columns
+        parts.append((name, fitted, columns, np.asarray(indices[name], dtype=np.int64)))
+    remainder = step.remainder
+    if len(step._remainder[2]) and not isinstance(remainder, str):
+        remainder = step.transformers_[-1][1]
+    return {
+        "transformers": parts,
+        "remainder": (remainder, np.asarray(indices["remainder"], dtype=np.int64)),
+        "sparse_output_": step.sparse_output_,
+    }
+
+
+def rebuild_columns(step: Any, parts: list[Part], rest: Part, names: Array | None) -> None:
+    """Fit a ColumnTransformer to one row of zeros, then insert its fitted steps and columns.
+
+    The row has one column per part, because `fit` takes much memory for each column. Stand-ins for
+    the steps return as many columns as the steps do. `names` are the names of the columns.
+    """
+    used = [part for part in parts if part.indices.size]
+    places = {part.name: [k] for k, part in enumerate(used)}
+    step.transformers = [(part.name, part.stand_in(), places.get(part.name, [])) for part in parts]
+    step.remainder = rest.stand_in()
+    with config_context(transform_output="default"):
+        step.fit(np.zeros((1, len(used) + bool(rest.indices.size)), dtype=bool))
+    fitted, every = [], [*parts, rest]
+    for part, (name, made, _) in zip(every, step.transformers_, strict=False):
+        if part.has_estimator:
+            made = part.step
+        elif part.step == "passthrough" and part.indices.size:
+            made.n_features_in_ = len(part.indices)
+            if names is not None:
+                made.feature_names_in_ = names[part.indices]
+        fitted.append((name, made, part.indices if part is rest else part.given))
+    step.transformers_ = fitted
+    step.transformers = [(part.name, unfitted(part.step), part.given) for part in parts]
+    step.remainder = unfitted(rest.step)
+    step._columns = [part.indices for part in parts]
+    step._remainder = ("remainder", step.remainder, rest.indices)
+    step._transformer_to_input_indices = {part.name: part.indices for part in every}
+    step.output_indices_ = _output_slices(step.output_indices_, every)
+
+
+def _output_slices(made: Iterable[str], parts: list[Part]) -> dict[str, slice]:
+    """The output columns of each part; steps without any come last, as in scikit-learn."""
+    widths, slices, start = {part.name: part.width for part in parts}, {}, 0
+    for name in made:
+        stop = start + widths[name]
+        slices[name] = slice(start, stop) if widths[name] else slice(0, 0)
+        start = stop
+    return slices
+
+
+def unfitted(step: Any) -> Any:
+    """A step with the same parameters that is not fitted.
+
+    Unlike `clone`, this does not copy the parameters, which nested steps would repeat.
+    """
+    if not hasattr(step, "get_params"):
+        return step
+    parameters = step.get_params(deep=False)
+    for name in ("steps", "transformer_list"):  # `fit` replaces these steps by fitted ones
+        if name in parameters:
+            parameters[name] = [(label, unfitted(inner)) for label, inner in parameters[name]]
+    return type(step)(**parameters)
 
 
 def _columns(step: Any) -> list[Operation]:
@@ -303,7 +486,7 @@ def _part(facts: Facts, name: str, inner: Any, given: Any, indices: Any) -> Part
 
 
 def _union(step: Any) -> list[Operation]:
-    n = _n_inputs(step)
+    n = n_inputs(step)
     if n is None:
         raise UnknownStepError("FeatureUnion is not fitted")
     parts = [(name, inner, range(n)) for name, inner in step.transformer_list if not drops(inner)]
@@ -320,7 +503,7 @@ def _restore_union(step: Any, facts: Facts) -> int:
     used = [inner for _, inner in step.transformer_list if hasattr(inner, "get_params")]
     facts.expect("transformer_list", used, "a list of at least one step")
     expect_plain_options(facts, step)
-    n = _n_inputs(step)
+    n = n_inputs(step)
     if n is None:
         return 0  # not fitted
     for inner in used:
@@ -350,7 +533,7 @@ COMPOSED = [
         ("steps",),
         facts=lambda step: {},
         restore=_restore_pipeline,
-        operations=lambda step: list(_named_operations(step.steps)),
+        operations=lambda step: list(chain(*named_operations(step.steps).values())),
         name_lengths=_pipeline_names,
     ),
     Known(

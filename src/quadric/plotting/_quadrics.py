@@ -11,9 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
-from quadric.checks import Array, check_number
+from quadric.checks import Array, axis_names, check_number
 from quadric.explain import quadrics, select_layer
-from quadric.geometry import Quadric, Window, arcs, axis_names, check_conic, surface_meshes
+from quadric.geometry import Quadric, Window, arcs, check_conic, surface_meshes
 from quadric.plotting._style import (
     BOUNDARY,
     color_of,

@@ -4,12 +4,6 @@
 NumPy.
 """
 
-from quadric.utils._blas_threads import (
-    blas_threads,
-    loop_threads,
-    one_blas_thread,
-    threads_for_loops,
-)
 from quadric.utils._extras import require
 from quadric.utils._files import (
     HOUR,
@@ -25,7 +19,16 @@ from quadric.utils._files import (
     temporary_name,
     write_whole,
 )
-from quadric.utils._memory import SHARE, available_bytes, check_limit, readable
+from quadric.utils._memory_and_threads import (
+    SHARE,
+    available_bytes,
+    blas_threads,
+    check_limit,
+    loop_threads,
+    one_blas_thread,
+    readable,
+    threads_for_loops,
+)
 from quadric.utils._text import counted, first_applying, listed, rounded, rounded_down, visible
 
 __all__ = [
