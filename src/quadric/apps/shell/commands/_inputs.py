@@ -239,8 +239,14 @@ def open_model(
     opened = OpenedModel(files.load(path), None, source)
     extra = extra if isinstance(extra, dict) else {}
     if is_table_description(extra.get("table")):
-        opened.schema = _schema_in(extra["table"], opened.view)
-        opened.linear = _linear_in(extra, opened.schema, opened.view)
+        opened.schema, inputs = (
+            _schema_in(extra["table"], opened.view),
+            opened.view.network.n_inputs,
+        )
+        if opened.view.transformers:  # they compute the columns of the baseline
+            from quadric.apps.shell.tables._evaluation import LinearBaseline
+
+            opened.linear = LinearBaseline.from_dict(extra.get("linear"), opened.schema, inputs)
     elif isinstance(opened.model, Network):
         network = TableNetwork(opened.model, extra, source)
         return OpenedModel(network, network.schema, source, network.notes, "target" in extra)
@@ -267,15 +273,6 @@ def _schema_in(state: dict[str, Any], view: ModelView) -> Schema:
             "again with `quadric train`, or use it in Python: quadric.load(...)."
         ) from None
     return schema
-
-
-def _linear_in(extra: dict[str, Any], schema: Schema, view: ModelView) -> LinearBaseline | None:
-    """Return the linear baseline that was saved with a model, if there is one."""
-    from quadric.apps.shell.tables._evaluation import LinearBaseline
-
-    if not view.transformers:  # they compute the columns of the baseline
-        return None
-    return LinearBaseline.from_dict(extra.get("linear"), schema, view.network.n_inputs)
 
 
 def _check_fit(schema: Schema, view: ModelView) -> None:

@@ -97,8 +97,8 @@ class TableNetwork:
         self.schema: Schema | None = None
         if self.feature_names_in_ is not None:
             columns = tuple(Column(name, "number") for name in self.feature_names_in_)
-            names, task = _classes(self), "classification" if gives_probabilities else "regression"
-            self.schema = Schema(columns, target, task, names)
+            task = "classification" if gives_probabilities else "regression"
+            self.schema = Schema(columns, target, task, _classes(self))
 
     def predict(self, X: Any) -> Array:
         """Return the classes or the outputs; a single output has shape (n_samples,)."""
