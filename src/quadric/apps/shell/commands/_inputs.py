@@ -239,14 +239,13 @@ def open_model(
     opened = OpenedModel(files.load(path), None, source)
     extra = extra if isinstance(extra, dict) else {}
     if is_table_description(extra.get("table")):
-        opened.schema, inputs = (
-            _schema_in(extra["table"], opened.view),
-            opened.view.network.n_inputs,
-        )
+        opened.schema = _schema_in(extra["table"], opened.view)
         if opened.view.transformers:  # they compute the columns of the baseline
             from quadric.apps.shell.tables._evaluation import LinearBaseline
 
-            opened.linear = LinearBaseline.from_dict(extra.get("linear"), opened.schema, inputs)
+            opened.linear = LinearBaseline.from_dict(
+                extra.get("linear"), opened.schema, opened.view.network.n_inputs
+            )
     elif isinstance(opened.model, Network):
         network = TableNetwork(opened.model, extra, source)
         return OpenedModel(network, network.schema, source, network.notes, "target" in extra)
