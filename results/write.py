@@ -193,7 +193,7 @@ def write_mnist(report: Path, commit: str) -> None:
         runs = store.runs(Recipe(), datasets.mnist().checksum)
     times = sorted(datetime.datetime.fromisoformat(run.finished_at) for run in runs)
     seconds = (times[-1] - times[0]).total_seconds()
-    steps = sum(run.result.steps for run in runs)
+    steps = sum(run.result.visited for run in runs)
     seeds = sorted({run.task.seed for run in runs})
     processors = ", ".join(sorted({run.environment.cpu for run in runs}))
     cells = compare(

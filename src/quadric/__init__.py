@@ -27,18 +27,18 @@ __version__ = "0.1.0"
 # Names are imported on first use (PEP 562), so that `import quadric` is fast.
 _HOMES = {
     "DivergenceError": "quadric.errors",
-    "Linear": "quadric.core._layers",
+    "Linear": "quadric.core",
     "ModelFileError": "quadric.errors",
     "Network": "quadric.network",
-    "Quadratic": "quadric.core._layers",
+    "Quadratic": "quadric.core",
     "QuadraticClassifier": "quadric.estimators",
     "QuadraticLogisticRegression": "quadric.estimators",
     "QuadraticRegressor": "quadric.estimators",
-    "Reduced": "quadric.core._layers",
+    "Reduced": "quadric.core",
     "get_config": "quadric.config",
     "load": "quadric.files",
     "save": "quadric.files",
-    "separate": "quadric.convert._separation",
+    "separate": "quadric.convert",
     "set_config": "quadric.config",
 }
 

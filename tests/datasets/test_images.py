@@ -170,7 +170,7 @@ def test_bad_files_are_refused(tmp_path, fault, packed):
     assert "data_dir or QUADRIC_DATA" in str(named.value)
     with pytest.raises(DatasetError, match=message) as cached:
         datasets.mnist()
-    assert "`quadric data fetch mnist --force`" in str(cached.value)
+    assert "`quadric.datasets.download('mnist', force=True)`" in str(cached.value)
 
 
 GZ_FAULTS = {

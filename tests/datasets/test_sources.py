@@ -93,7 +93,7 @@ def test_an_incomplete_cache_is_completed(tmp_path, monkeypatch):
     assert datasets.mnist().source == "good"
     (cache / LABELS).unlink()
     (cache / PARTS[0]).write_bytes(b"bad")
-    with pytest.raises(DatasetError, match="fetch mnist --force"):
+    with pytest.raises(DatasetError, match=r"download\('mnist', force=True\)"):
         datasets.mnist()  # one is missing and one is bad, but neither is overwritten
 
 

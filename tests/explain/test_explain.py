@@ -220,7 +220,7 @@ def test_text_and_json_contain_names_units_and_omitted_terms():
         "Importance of inputs",
         "Where two classes tie:",
         "setosa and virginica: ",
-        "12 smaller terms; --all or top=None lists all",
+        "12 smaller terms; top=None lists all",
     ):
         assert part in text
     again = json.loads(json.dumps(explanation.to_dict()))

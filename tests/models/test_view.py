@@ -33,7 +33,10 @@ def pipeline():
 
 def test_the_parts_of_a_pipeline(pipeline):
     view = ModelView.of(pipeline)
-    assert [type(step).__name__ for step in view.steps] == ["VarianceThreshold", "StandardScaler"]
+    assert [type(step).__name__ for step in view.transformers] == [
+        "VarianceThreshold",
+        "StandardScaler",
+    ]
     assert view.network is pipeline[-1].network_
     assert view.name == "QuadraticLogisticRegression"
     assert list(view.input_names) == NAMES
@@ -51,7 +54,7 @@ def test_a_network_has_numbers_as_labels():
     assert view.classes is None
     assert view.labels.tolist() == [0, 1]
     assert view.input_names is None
-    assert not view.steps
+    assert not view.transformers
 
 
 def test_several_labels_at_once_are_not_a_choice():

@@ -130,7 +130,7 @@ def test_stored_rows_are_flushed_to_the_disk(path):
         replace(RESULT, accuracies=(0.5, 1.5)),
         replace(RESULT, seconds=-1.0),
         replace(RESULT, seconds=math.inf),
-        replace(RESULT, steps=-1),
+        replace(RESULT, visited=-1),
     ],
 )
 def test_invalid_results_are_not_written(result, path):

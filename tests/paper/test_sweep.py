@@ -179,7 +179,7 @@ def test_accuracies_match_separate_dense_runs(kind, options):
     # near the boundary; in float64, the differences are too small.
     allowed = 2 if recipe.dtype == "float32" else 0
     np.testing.assert_allclose(result.accuracies, wanted, rtol=0, atol=(allowed + 0.1) / 300)
-    assert result.steps == 700 * 40
+    assert result.visited == 700 * 40
     assert result.seconds > 0
 
 

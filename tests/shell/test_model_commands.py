@@ -73,7 +73,9 @@ def test_explain_in_the_users_units(place):
     assert [item["label"] for item in found["classes"]] == ["setosa", "versicolor", "virginica"]
     assert len(found["boundaries"]) == 3
     assert all(len(item["terms"]) == item["n_terms"] for item in found["classes"])
-    assert "lists all" not in command("explain", place / "iris.quadric", "--all").stdout
+    assert "smaller terms; use --all for more)" in result.stdout
+    whole = command("explain", place / "iris.quadric", "--all").stdout
+    assert not any(hint in whole for hint in ("--all", "lists all"))
     assert_error(command("explain", place / "iris.csv"), "iris.csv")
 
 

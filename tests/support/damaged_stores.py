@@ -278,8 +278,8 @@ def valid(row, recipe):
     assert all(type(number) is float and 0 <= number <= 1 for number in accuracies), accuracies
     assert type(row.result.seconds) is float
     assert 0 <= row.result.seconds < math.inf
-    assert type(row.result.steps) is int
-    assert row.result.steps >= 0
+    assert type(row.result.visited) is int
+    assert row.result.visited >= 0
     assert type(row.finished_at) is str
     datetime.fromisoformat(row.finished_at)
     assert all(type(text) is str for text in vars(row.environment).values())

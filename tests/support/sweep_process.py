@@ -43,7 +43,7 @@ def images(n_train=1500, n_test=300, pixels=100, classes=5, seed=0):
 
 def table(runs):
     """Return the results that do not depend on where and how often a sweep or a study ran."""
-    return {run.task: (run.result.accuracies, run.result.steps) for run in runs}
+    return {run.task: (run.result.accuracies, run.result.visited) for run in runs}
 
 
 def end_the_worker(*arguments):

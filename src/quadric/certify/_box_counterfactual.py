@@ -225,7 +225,7 @@ class Scene:
             return float(near.distance[0]), float(near.radius[0])
         tie = self.search.tie(start, self.c, wanted)
         floor, proven = float(tie.lengths[0]), float(tie.radii[0])
-        steps = tie.steps[np.isfinite(tie.lengths)] @ tie.V.T
+        steps = tie.S[np.isfinite(tie.lengths)] @ tie.V.T
         self.offer(steps, steps)
         for j, k in self._pairs() if self.best > floor * (1 + SAME) else []:
             tie = self.search.tie(start, j, k)

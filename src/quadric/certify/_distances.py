@@ -116,13 +116,13 @@ class Problems:
 
 @dataclass(frozen=True)
 class Distances:
-    """The shortest steps to F = 0, one per row, along the eigenvectors V.
+    """The shortest steps S to F = 0, one per row, along the eigenvectors V.
 
     A length is infinite, and its step NaN, if F has no zero. `radii` are proven lower bounds on the
     lengths.
     """
 
-    steps: Array
+    S: Array
     V: Array
     lengths: Array
     radii: Array
@@ -152,7 +152,7 @@ def distances(spectrum: Spectrum, problems: Problems) -> Distances:
     value, length = _exponents(spectrum, problems)
     solved = _solve(spectrum.scaled(2 * length - value), problems.scaled(value, length))
     with np.errstate(over="ignore"):
-        steps, lengths = np.ldexp(solved.steps, length), np.ldexp(solved.lengths, length)
+        steps, lengths = np.ldexp(solved.S, length), np.ldexp(solved.lengths, length)
         radii = np.ldexp(solved.radii, length)
     radii = np.where(radii > TINY, radii, 0.0)  # a subnormal number may have been rounded up
     return Distances(steps, solved.V, lengths, np.minimum(np.maximum(radii, quick), lengths))

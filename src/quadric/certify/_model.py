@@ -167,7 +167,7 @@ def view_of_classifier(model: Any) -> ModelView:
     """The view of a model; raise ValueError unless it chooses one of several classes."""
     view = ModelView.of(model, ACCEPTED)
     network = view.network
-    for part in (model, *view.steps, view.estimator, network, *network.layers):
+    for part in (model, *view.transformers, view.estimator, network, *network.layers):
         _check_own_predictions(part)
     if not view.chooses_a_class:
         raise ValueError(
@@ -196,7 +196,7 @@ def certified_model(view: ModelView, X: Any) -> CertifiedModel:
 
     Raises ValueError if a step is neither affine nor an encoder.
     """
-    network, space, steps = view.network, view.coordinates, view.steps
+    network, space, steps = view.network, view.coordinates, view.transformers
     change = absolute = AffineMap(np.ones(len(space.names)), np.zeros(len(space.names)))
     if len(space.maps) < len(steps):
         raise ValueError(

@@ -384,7 +384,7 @@ class Search:
         nearer = found.lengths < nearest.distance[rows]
         better = rows[nearer]
         nearest.distance[better] = found.lengths[nearer]
-        nearest.step[better] = found.steps[nearer] @ found.V.T
+        nearest.step[better] = found.S[nearer] @ found.V.T
         nearest.becomes[better] = k
 
 

@@ -262,7 +262,7 @@ def _check_offsets(view: ModelView, layer: Layer) -> None:
     learned = _learned_by(view)
     x, spread = learned.values, np.where(np.isfinite(learned.spreads), learned.spreads, 1.0)
     sizes = np.abs(x)
-    steps = view.steps
+    steps = view.transformers
     for k, (step, change) in enumerate(zip(steps, view.affine_maps, strict=True)):
         x, absolute = change.apply(x), affine_map(step, steps[k + 1 :], absolute=0.0)
         spread, sizes = _spread_after(step, absolute.matrix, spread), absolute.apply(sizes)

@@ -301,7 +301,7 @@ def _lowest_ranks(parts: Eigenparts, Z: Array, score: _Score, tolerance: float) 
 
 
 def _inputs(view: ModelView, X: Any) -> Array:
-    Z = as_inputs("X", transformed(view.steps, X), view.network.n_inputs, FLOAT64)
+    Z = as_inputs("X", transformed(view.transformers, X), view.network.n_inputs, FLOAT64)
     return Z.toarray() if hasattr(Z, "toarray") else Z
 
 

@@ -215,7 +215,7 @@ def _locate(collection: Collection) -> tuple[Path, str]:
 
 def download(
     name: str,
-    directory: Path | None = None,
+    directory: str | os.PathLike[str] | None = None,
     *,
     force: bool = False,
     tell: Callable[[str], None] = lambda title: None,
@@ -250,8 +250,8 @@ def download(
     collection = COLLECTIONS[name]
     target, advice = _cached(collection)
     if directory is not None:
-        target = directory / name
-        advice = f"Replace it with `quadric data fetch {name} --data-dir {directory} --force`."
+        target, where = Path(directory) / name, str(directory)
+        advice = f"Replace it with `quadric.datasets.download({name!r}, {where!r}, force=True)`."
     if not force and len(read(target, collection, advice, complete=False)) == len(collection.files):
         return target, None
     target.mkdir(parents=True, exist_ok=True)  # fail before the download, not after it
@@ -265,7 +265,7 @@ def download(
 def _cached(collection: Collection) -> tuple[Path, str]:
     return (
         cache_directory() / collection.name,
-        f"Replace it with `quadric data fetch {collection.name} --force`.",
+        f"Replace it with `quadric.datasets.download({collection.name!r}, force=True)`.",
     )
 
 

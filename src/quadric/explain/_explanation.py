@@ -159,7 +159,7 @@ class Explanation:
             The attributes, except the surfaces and the names of the coordinates.
         """
         count = sum(len(item.terms) for item in self.classes)
-        check_limit(JSON_BYTES * count, f"JSON of {count:,} terms", "Give a smaller `top` (--top).")
+        check_limit(JSON_BYTES * count, f"JSON of {count:,} terms", "Give a smaller `top`.")
         texts = {
             key: getattr(self, key) for key in ("title", "note", "score", "space", "ranked_by")
         }
@@ -251,7 +251,7 @@ def explain(
         check_limit(
             (TERM_BYTES + JSON_BYTES) * count,
             f"a list of {count:,} terms and its JSON",
-            "Give a number as `top` (--top).",
+            "Give a number as `top`.",
         )
     items = []
     for (label, symbol), surface, expansion in zip(
@@ -384,7 +384,7 @@ def _importance_lines(found: Explanation) -> list[str]:
             f"{percent(one.squared)}  {percent(one.interactions):>12}"
         )
     if omitted:
-        lines.append(f"  ({counted(omitted, 'less important input')}; --all or top=None lists all)")
+        lines.append(f"  ({counted(omitted, 'less important input')}; top=None lists all)")
     return lines
 
 
@@ -402,7 +402,7 @@ def _equation_lines(item: ClassExplanation) -> list[str]:
 
 
 def _equation_parts(
-    item: ClassExplanation, hint: str = "; --all or top=None lists all"
+    item: ClassExplanation, hint: str = "; top=None lists all"
 ) -> list[tuple[str, float]]:
     """The constant, the terms and the omitted terms, each with its share."""
     precision = item.precision
@@ -426,7 +426,7 @@ def _boundary_lines(found: Explanation) -> list[str]:
         i, j = list(found.boundaries)[-1]
         lines.append(
             f"  ({len(found.boundaries)} of {found.n_pairs} pairs; omitted: those after {i} and "
-            f"{j}, in the order of the classes. --all or top=None lists all)"
+            f"{j}, in the order of the classes; top=None lists all)"
         )
     return lines
 
@@ -470,7 +470,7 @@ def _importance_table(found: Explanation) -> str:
 
 
 def _equation_table(item: ClassExplanation, *, shows_kind: bool) -> str:
-    (constant, _), *terms = _equation_parts(item, "; top=None lists all")
+    (constant, _), *terms = _equation_parts(item)
     rows = [[text, percent(share)] for text, share in terms]
     table = notebook.table(
         [f"{item.symbol} = {constant}", "share"], rows, [share for _, share in terms]

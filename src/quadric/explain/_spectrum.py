@@ -224,7 +224,7 @@ class Spectrum:
         for k, label in enumerate(self.labels[:shown]):
             lines += ["", *_output_lines(self, k, label, top)]
         if count > shown:
-            lines += ["", f"({counted(count - shown, 'more output')}; --all lists all)"]
+            lines += ["", f"({counted(count - shown, 'more output')}; all_outputs=True lists all)"]
         return "\n".join(map(visible, lines))
 
     def __str__(self) -> str:

@@ -171,8 +171,8 @@ def hidden_coordinates(
     width = hidden.n_outputs
     note = (
         "After a hidden layer, a surface has no quadratic equation in the inputs. For an equation, "
-        "train with --hidden none (in Python: hidden_layer_sizes=()). The equations in "
-        f"h1 ... h{width}, the activations of the hidden layer, are in `classes` (--json)."
+        f"train with hidden_layer_sizes=(). The equations in h1 ... h{width}, the activations of "
+        "the hidden layer, are in `classes`."
     )
     names = [f"h{i + 1}" for i in range(width)]
     return Coordinates("hidden", names, note, (), reach, None, names, np.zeros(width, dtype=int))

@@ -150,7 +150,7 @@ class ModelView:
         raise TypeError(f"model must be {accepted}. Got {type(last).__name__}{advice}")
 
     @property
-    def steps(self) -> list[Any]:
+    def transformers(self) -> list[Any]:
         """The steps before the estimator, without their names."""
         return [step for _, step in self.named_steps]
 
@@ -167,7 +167,9 @@ class ModelView:
     @property
     def n_inputs(self) -> int:
         """The number of columns that the model takes."""
-        sizes = (step.n_features_in_ for step in self.steps if hasattr(step, "n_features_in_"))
+        sizes = (
+            step.n_features_in_ for step in self.transformers if hasattr(step, "n_features_in_")
+        )
         return int(next(sizes, self.network.n_inputs))
 
     @property
@@ -200,7 +202,7 @@ class ModelView:
     @cached_property
     def affine_maps(self) -> list[AffineMap]:
         """Each step as a map z = A u + t; raises NotAffineError if a step is not affine."""
-        steps = self.steps
+        steps = self.transformers
         return [affine_map(step, steps[k + 1 :]) for k, step in enumerate(steps)]
 
     @cached_property
@@ -228,8 +230,8 @@ class ModelView:
         before, activations = network.layers[:layer], network.activations[:layer]
         if all(isinstance(one, Linear) for one in before) and set(activations) <= {"identity"}:
             names = fitted if names is None else names
-            return affine_coordinates(self.steps, before, network.n_inputs, names, fitted)
-        return hidden_coordinates(self.steps, Network(before, activations), fitted)
+            return affine_coordinates(self.transformers, before, network.n_inputs, names, fitted)
+        return hidden_coordinates(self.transformers, Network(before, activations), fitted)
 
     @cached_property
     def folded(self) -> Network:
@@ -243,8 +245,8 @@ class ModelView:
         if len(folded.layers) > 1:
             raise ValueError(
                 f"model must fold to a single quadratic layer. This {self.name} folds to "
-                f"{len(folded.layers)} layers. Train with hidden_layer_sizes=() (--hidden none), "
-                "or with activation='identity' and one quadratic layer."
+                f"{len(folded.layers)} layers. Train with hidden_layer_sizes=(), or "
+                "with activation='identity' and one quadratic layer."
             )
         (layer,) = folded.layers
         return layer if isinstance(layer, Quadratic) else layer_to_quadratic(layer)

@@ -30,6 +30,7 @@ from quadric.explain import (
     written,
 )
 from quadric.geometry import Window, arcs
+from quadric.models import classes_of, input_names_of
 from quadric.network import Network
 from quadric.plotting._style import (
     BOUNDARY,
@@ -158,8 +159,9 @@ def plot_boundaries(
     matplotlib.axes.Axes
         The axes.
     """
-    _check_fitted(model, "classifier", "classes_")
-    labels = list(model.classes_)
+    known = classes_of(model)
+    _check_fitted(model, "classifier", known is not None)
+    labels = list(known)
     shown = labels if classes is None else list(classes)
     if len(shown) < 2 or not set(shown) <= set(labels):
         names = ", ".join(map(str, labels))
@@ -167,9 +169,9 @@ def plot_boundaries(
     if len(shown) > MOST_CLASSES:
         raise ValueError(
             f"plot_boundaries draws at most {MOST_CLASSES} classes, and this model has "
-            f"{len(labels)}. Choose some of them with classes=[...] (--classes)."
+            f"{len(labels)}. Choose some of them with classes=[...]."
         )
-    if np.ndim(model.predict(columns_of(model, X).take(np.arange(1)).X)) > 1:
+    if np.ndim(model.predict(Columns(X, input_names_of(model)).take(np.arange(1)).X)) > 1:
         raise ValueError(
             "model must choose one of several classes. This one predicts labels that are not "
             "mutually exclusive; use plot_dependence."
@@ -265,7 +267,7 @@ def plot_prediction(
     matplotlib.axes.Axes
         The axes.
     """
-    _check_fitted(model, "regressor", "predict")
+    _check_fitted(model, "regressor", hasattr(model, "predict"))
     found = slice_model(model, X, inputs)
     Z = found.predicted[:, :, 0]
     drawn = points and y is not None
@@ -288,8 +290,8 @@ def plot_prediction(
     return ax
 
 
-def _check_fitted(model: Any, kind: str, attribute: str) -> None:
-    if isinstance(model, Network) or not hasattr(model, attribute):
+def _check_fitted(model: Any, kind: str, fitted: bool) -> None:
+    if isinstance(model, Network) or not fitted:
         raise TypeError(
             f"model must be a fitted {kind}, or a Pipeline that ends with one. Got "
             f"{type(model).__name__}; plot_regions draws a Network with two inputs."
@@ -383,7 +385,8 @@ def plot_regions(
         plot_points(X, y, ax, size=size, classes=selected.labels)
     show_window(ax, window)
     if selected.space.kind == "hidden":
-        names = names_of(model) or ["x1", "x2"]
+        fitted_names = input_names_of(model)
+        names = ["x1", "x2"] if fitted_names is None else fitted_names
     if len(names) == 2:
         ax.set(xlabel=plain(names[0]), ylabel=plain(names[1]))
     if legend:
@@ -406,8 +409,8 @@ def _ties(model: Any, selected: ExplainedLayer, window: Window) -> list[Array]:
 
 def _scores(model: Any, X: Array) -> Array:
     """z of each class; with a single output, z_1 = z and z_0 = 0."""
-    rows, names = X, names_of(model)
-    if names:  # a ColumnTransformer may need them
+    rows, names = X, input_names_of(model)
+    if names is not None:  # a ColumnTransformer may need them
         with suppress(ImportError):
             import pandas as pd
 
@@ -419,17 +422,6 @@ def _scores(model: Any, X: Array) -> Array:
     if z.ndim == 1 or z.shape[1] == 1:
         z = np.column_stack([np.zeros(len(X)), z.reshape(len(X))])
     return z
-
-
-def names_of(model: Any) -> list[str] | None:
-    """The names of the columns that a model was fitted to; None if they had no names."""
-    names = getattr(model, "feature_names_in_", None)
-    return None if names is None else list(names)
-
-
-def columns_of(model: Any, X: Any) -> Columns:
-    """The data by columns, which have the model's names."""
-    return Columns(X, names_of(model))
 
 
 def rank_inputs(model: Any, X: Any, names: Sequence[str]) -> dict[int, float]:
@@ -450,7 +442,7 @@ def slice_model(model: Any, X: Any, inputs: Sequence[str] | None = None) -> Mode
     category. If a classifier predicts the same class in all of this plane, another plane is drawn;
     see `_with_a_boundary`.
     """
-    columns = columns_of(model, X)
+    columns = Columns(X, input_names_of(model))
     names = columns.names
     if len(names) < 2:
         raise ValueError("a model with a single input has no plane to draw. Plot the dependence.")
@@ -465,7 +457,7 @@ def slice_model(model: Any, X: Any, inputs: Sequence[str] | None = None) -> Mode
     typical = {k: typical_value(columns, k) for k in ranked if k not in dims}
     predicted = predictions(model, _plane(columns, dims, axes, typical))
     where = "at typical values"
-    if getattr(model, "classes_", None) is not None and _n_classes(predicted) < 2:
+    if classes_of(model) is not None and _n_classes(predicted) < 2:
         typical, where, predicted = _with_a_boundary(model, columns, dims, axes, typical)
     rng = np.random.default_rng(0)
     places = [axis.positions(columns.values(k), rng) for axis, k in zip(axes, dims, strict=True)]

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from quadric.checks import Array, check_integer
 from quadric.explain import (
+    Columns,
     Dependence,
     Explanation,
     background_of,
@@ -18,7 +19,7 @@ from quadric.explain import (
     mean_predictions,
     written,
 )
-from quadric.plotting._boundaries import columns_of
+from quadric.models import input_names_of
 from quadric.plotting._style import BOUNDARY, DASHES, color_of, get_ax, get_figure, plain
 
 MOST_LINES = 7
@@ -125,7 +126,7 @@ def _strongest_pairs(model: Any, X: Any, names: list[str], target: str) -> list[
     # an interaction below a hundredth of the variation of the prediction is not drawn
     pairs = [pair for pair in pairs if _interaction_strength(pair) > 0.01 * pair.mean.std()]
     strongest = sorted(pairs, key=lambda pair: -_interaction_strength(pair))[:2]
-    columns = columns_of(model, X)
+    columns = Columns(X, input_names_of(model))
     found = []
     for pair in strongest:
         # a number is on the axis rather than a category; the other input distinguishes the lines

@@ -10,6 +10,7 @@ from sklearn.metrics import confusion_matrix
 
 from quadric.certify import Radii
 from quadric.checks import Array, check_integer
+from quadric.models import classes_of
 from quadric.plotting._style import (
     BOUNDARY,
     color_of,
@@ -51,7 +52,7 @@ def plot_calibration(model: Any, X: Any, y: Any, *, figure: Any = None) -> Figur
         The figure.
     """
     P = np.asarray(model.predict_proba(X))
-    return calibration_figure(P, y, list(model.classes_), figure)
+    return calibration_figure(P, y, list(classes_of(model)), figure)
 
 
 def calibration_figure(P: Array, y: Any, labels: Sequence[Any], figure: Any = None) -> Figure:
@@ -130,7 +131,10 @@ def plot_confusion(model: Any, X: Any, y: Any, ax: Axes | None = None) -> Axes:
     matplotlib.axes.Axes
         The axes.
     """
-    labels, y = np.asarray(model.classes_).tolist(), np.asarray(y)
+    labels, y = classes_of(model), np.asarray(y)
+    if labels is None:
+        raise TypeError(f"model must be a fitted classifier. Got {type(model).__name__}.")
+    labels = np.asarray(labels).tolist()
     unknown = sorted(set(y.tolist()) - set(labels), key=str)
     if unknown:
         raise ValueError(f"y must hold the model's classes, {labels}. Got {unknown}.")

@@ -107,10 +107,9 @@ class MiniBatch:
 
     def _adam(self, theta: Sequence[Array], gradients: Sequence[Array], rate: float) -> None:
         """Take an Adam step (Kingma and Ba, 2015)."""
-        optimizer, beta_1, beta_2 = self.state.optimizer, self.options.beta_1, self.options.beta_2
+        beta_1, beta_2 = self.options.beta_1, self.options.beta_2
         means, squares = self._remembered("mean", theta), self._remembered("square", theta)
-        optimizer.steps += 1
-        rate *= np.sqrt(1 - beta_2**optimizer.steps) / (1 - beta_1**optimizer.steps)
+        rate = self.state.optimizer.adam_rate(rate, beta_1, beta_2)
         for parameter, gradient, mean, square in zip(theta, gradients, means, squares, strict=True):
             number = parameter.dtype.type
             mean *= number(beta_1)

@@ -78,7 +78,7 @@ def run(context: Context, tasks: Sequence[Task] | None = None) -> Outcome:
 
     def on_result(run: Run, count: int, wanted: int) -> None:
         nonlocal steps, done
-        steps += run.result.steps
+        steps += run.result.visited
         done += run.task.cost
         rate = steps / max(1e-9, time.perf_counter() - start) / 1e6
         context.progress(
@@ -102,7 +102,7 @@ def outcome(runs: Sequence[Run], data: ImageData, recipe: Recipe, facts: dict[st
     """Build tables, claims and figures."""
     compared, inputs = data.name == "mnist", data.X_train.shape[1]
     cells = cells_of(runs, recipe, paper_table() if compared else {})
-    steps, unit = sum(run.result.steps for run in runs), _unit(recipe)
+    steps, unit = sum(run.result.visited for run in runs), _unit(recipe)
     first, last = min(run.task.seed for run in runs), max(run.task.seed for run in runs)
     seeds = str(first) if first == last else f"{first} to {last}"
     images = "1 image" if recipe.batch_size == 1 else f"{recipe.batch_size} images"

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from quadric.apps.shell.commands._console import as_options
 from quadric.apps.shell.commands._plot import figure_bytes, model_figure
 from quadric.apps.shell.tables import Schema, Source, TableNetwork, TestTable
 from quadric.apps.shell.tables._evaluation import shown
@@ -92,6 +93,7 @@ def report_page(
         explanation=explanation,
         importances=importances[:15],
         why_not=why_not,
+        as_options=as_options,
         figures=_figures(model, points, found, schema),
         how=how,
         remarks=remarks,
@@ -106,7 +108,7 @@ def _explained(model: Any, X: Any, schema: Schema) -> tuple[Any, str]:
     try:
         return explain(model, X, target=schema.target), ""
     except (ValueError, TypeError, MemoryError) as error:
-        return None, str(error)
+        return None, as_options(str(error))
 
 
 def _column_lines(schema: Schema) -> list[list[str]]:
@@ -241,5 +243,5 @@ def _attempt(draw: Callable[[], Figure]) -> dict[str, str]:
     try:
         content = figure_bytes(draw(), ".png")
     except (ValueError, TypeError) as error:
-        return {"why_not": str(error)}
+        return {"why_not": as_options(str(error))}
     return {"image": "data:image/png;base64," + base64.b64encode(content).decode()}

@@ -206,7 +206,7 @@ def to_row(key: Key, run: Run) -> dict[str, Any]:
         # JSON writes the shortest text that reads back as the same number
         "accuracies": json.dumps(result.accuracies),
         "seconds": float(result.seconds),
-        "steps": result.steps,
+        "steps": result.visited,
         **asdict(run.environment),
         "finished_at": run.finished_at,
     }

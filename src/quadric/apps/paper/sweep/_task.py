@@ -36,7 +36,7 @@ class Result:
         each of a study's measures.
     seconds : float
         Training time. For a recipe, it excludes tests and compilation.
-    steps : int
+    visited : int
         Number of training samples visited.
     model : Network or None
         The trained network, for studies that return it. It is not part of the stored run.
@@ -44,7 +44,7 @@ class Result:
 
     accuracies: tuple[float, ...]
     seconds: float
-    steps: int
+    visited: int
     model: Network | None = field(default=None, compare=False, repr=False)
 
 
@@ -253,9 +253,9 @@ def run_task(
         assert isinstance(task, StudyTask)
         start = time.perf_counter()
         with one_blas_thread():
-            measured, steps, *model = recipe.train(task, recipe.settings, data)
+            measured, visited, *model = recipe.train(task, recipe.settings, data)
         seconds = time.perf_counter() - start
-        return Result(tuple(map(float, measured)), seconds, steps, *model)
+        return Result(tuple(map(float, measured)), seconds, visited, *model)
     assert isinstance(task, Task)
     assert data is not None
     accuracies = []
@@ -273,7 +273,7 @@ def run_task(
     return Result(
         tuple(accuracies),
         seconds=float(sum(history.seconds)),
-        steps=history.n_samples * history.epochs,
+        visited=history.n_samples * history.epochs,
     )
 
 

@@ -4,6 +4,7 @@ import errno
 import json
 import math
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,6 +27,26 @@ INPUT_ERRORS: tuple[type[Exception], ...] = (
     ImportError,
 )
 
+# Arguments in the texts of the library, and what a user of the command line writes instead.
+OPTIONS = {
+    r"quadric\.datasets\.download\('(\w+)', force=True\)": r"quadric data fetch \1 --force",
+    r"quadric\.datasets\.download\('(\w+)', '(.*)', force=True\)": (
+        r"quadric data fetch \1 --data-dir \2 --force"
+    ),
+    r"hidden_layer_sizes=\(\)": "--hidden none",
+    r"classes=\[\.\.\.\]": "--classes",
+    r"in `classes`": "in `classes` (--json)",
+    r"`top`": "--top",
+    r"(top=None|all_outputs=True) lists all": "use --all for more",  # of equal length, for columns
+}
+
+
+def as_options(text: str) -> str:
+    """Name the options of the command line in a text of the library, instead of arguments."""
+    for argument, option in OPTIONS.items():
+        text = re.sub(argument, option, text)
+    return text
+
 
 def make_console(*, stderr: bool = False) -> Console:
     """Return a console that prints text unchanged: no markup, no :emoji:, no wrapping.
@@ -37,7 +58,9 @@ def make_console(*, stderr: bool = False) -> Console:
 
 def fail(message: str) -> NoReturn:
     """Print a one-line error to stderr and exit with code 1."""
-    make_console(stderr=True).print(Text.assemble(("error:", "red"), " ", visible(message)))
+    make_console(stderr=True).print(
+        Text.assemble(("error:", "red"), " ", visible(as_options(message)))
+    )
     raise typer.Exit(1)
 
 

@@ -8,6 +8,7 @@ import typer
 from rich.table import Column, Table
 
 from quadric.apps.shell.commands._console import (
+    as_options,
     fail,
     make_console,
     print_json,
@@ -47,7 +48,7 @@ def list_(
                     else None
                 ),
                 "verified": bool(files) and not problems,
-                "problem": problems[0] if problems else None,
+                "problem": as_options(problems[0]) if problems else None,
             }
         )
     if as_json:

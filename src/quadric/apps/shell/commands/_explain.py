@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from quadric.apps.shell.commands._console import (
+    as_options,
     errors_as_one_line,
     fail,
     print_json,
@@ -113,11 +114,11 @@ def explain(
         drops = permutation_importances(opened.model, X, y) if permutation else []
         if as_json:
             more = {"permutation": [one.to_dict() for one in drops]} if permutation else {}
-            print_json(found.to_dict() | more)
+            print_json(found.to_dict() | {"note": as_options(found.note)} | more)
             return
-    typer.echo(str(found))
+    typer.echo(as_options(str(found)))
     if permutation:
-        score = "accuracy" if opened.labels is not None else "R²"
+        score = "accuracy" if opened.view.classes is not None else "R²"
         typer.echo()
         print_line(f"Drop of the {score} if an input is shuffled ({counted(len(y), 'row')})")
         _print_drops(drops, None if whole else MOST_INPUTS)
@@ -142,7 +143,7 @@ def _print_spectrum(model: Any, top: int | None, as_json: bool) -> None:
     if as_json:
         print_json(found.to_dict(shown))
     else:
-        typer.echo(found.text(shown, all_outputs=top is None))
+        typer.echo(as_options(found.text(shown, all_outputs=top is None)))
 
 
 def _explain_row(opened: OpenedModel, number: int, *, as_json: bool) -> None:
@@ -152,7 +153,6 @@ def _explain_row(opened: OpenedModel, number: int, *, as_json: bool) -> None:
     from quadric.apps.shell.tables._evaluation import finite_or_none
     from quadric.apps.shell.tables._preprocessing import check_inputs, features
     from quadric.certify import counterfactual, radius
-    from quadric.models import ModelView
 
     schema, source, model = opened.schema, opened.source, opened.model
     if source is None or schema is None:
@@ -165,11 +165,11 @@ def _explain_row(opened: OpenedModel, number: int, *, as_json: bool) -> None:
         fail(f"--row must be at most {len(X)}, the number of rows of {source.path}. Got {number}.")
     x = X[number - 1 : number]
     in_inputs = radius(model, x)
-    units = "inputs" if ModelView.of(model).coordinates.typical is None else "scaled"
+    units = "inputs" if opened.view.coordinates.typical is None else "scaled"
     near = radius(model, x, units=units)
     integers = [column.name for column in X if _holds_integers(column)]
     predicted = near.predicted[0]
-    labels = opened.labels.tolist()
+    labels = opened.view.labels.tolist()
     probability = model.predict_proba(x)[0][labels.index(predicted)]
     others = [label for label in labels if label != predicted]
     if len(others) > MOST_CLASSES:

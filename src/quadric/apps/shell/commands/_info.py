@@ -82,13 +82,14 @@ def _facts(found: dict[str, Any]) -> dict[str, Any]:
 def _fitted_names(path: Path) -> dict[str, Any]:
     """Return the columns and classes of a model that was fitted in Python; nothing if damaged."""
     from quadric import files
+    from quadric.models import classes_of, input_names_of
 
     try:
         model = files.load(path)
     except ModelFileError:  # info describes the other parts of the file
         return {}
-    names, classes = getattr(model, "feature_names_in_", ()), getattr(model, "classes_", None)
-    return {"columns": list(names), "classes": [] if classes is None else classes.tolist()}
+    found = {"columns": input_names_of(model), "classes": classes_of(model)}
+    return {name: [] if values is None else values.tolist() for name, values in found.items()}
 
 
 def _dict(value: Any) -> dict[str, Any]:

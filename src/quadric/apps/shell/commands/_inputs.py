@@ -27,6 +27,7 @@ from quadric.utils import counted
 if TYPE_CHECKING:
     from quadric.apps.shell.tables import Schema, Source
     from quadric.apps.shell.tables._evaluation import LinearBaseline
+    from quadric.models import ModelView
 
 TABLE_HELP = "a CSV or Parquet file, a directory of Parquet files, a pattern, or - for stdin"
 
@@ -178,16 +179,17 @@ class OpenedModel:
         """The name of what the model predicts."""
         return "y" if self.schema is None else self.schema.target
 
-    @property
-    def labels(self) -> Any:
-        """The classes of a classifier; None for a regressor."""
-        return getattr(self.model, "classes_", None)
+    @functools.cached_property
+    def view(self) -> ModelView:
+        """The classes, the inputs and the estimator of the model."""
+        from quadric.models import ModelView
+
+        return ModelView.of(self.model)
 
     @property
     def balanced(self) -> bool:
         """Whether the classes were weighted in training."""
-        last = self.model[-1] if hasattr(self.model, "steps") else self.model
-        return getattr(last, "class_weight", None) is not None
+        return getattr(self.view.estimator, "class_weight", None) is not None
 
     def inputs_and_labels(self) -> tuple[Any, Any]:
         """Return the inputs and targets of the rows without missing values; None if unknown."""
@@ -234,18 +236,22 @@ def open_model(
     from quadric.apps.shell.tables._saved_model import schema_of_estimator
     from quadric.network import Network
 
-    model = files.load(path)
+    opened = OpenedModel(files.load(path), None, source)
     extra = extra if isinstance(extra, dict) else {}
-    schema = _schema_in(extra, model)
-    if schema is None and isinstance(model, Network):
-        network = TableNetwork(model, extra, source)
+    if is_table_description(extra.get("table")):
+        opened.schema = _schema_in(extra["table"], opened.view)
+        if opened.view.transformers:  # they compute the columns of the baseline
+            from quadric.apps.shell.tables._evaluation import LinearBaseline
+
+            opened.linear = LinearBaseline.from_dict(
+                extra.get("linear"), opened.schema, opened.view.network.n_inputs
+            )
+    elif isinstance(opened.model, Network):
+        network = TableNetwork(opened.model, extra, source)
         return OpenedModel(network, network.schema, source, network.notes, "target" in extra)
-    if schema is not None:
-        return OpenedModel(model, schema, source, linear=_linear_in(extra, schema, model))
-    if source is None:
-        return OpenedModel(model, schema, source)
-    found, notes = schema_of_estimator(model, extra, source)
-    return OpenedModel(model, found, source, notes)
+    elif source is not None:
+        opened.schema, opened.notes = schema_of_estimator(opened.model, extra, source)
+    return opened
 
 
 def is_table_description(value: Any) -> TypeGuard[dict[str, Any]]:
@@ -253,16 +259,13 @@ def is_table_description(value: Any) -> TypeGuard[dict[str, Any]]:
     return isinstance(value, dict) and {"columns", "target", "task"} <= set(value)
 
 
-def _schema_in(extra: dict[str, Any], model: Any) -> Schema | None:
-    """Return the schema that was saved with a model, if there is one."""
+def _schema_in(state: dict[str, Any], view: ModelView) -> Schema:
+    """Return the schema that was saved with a model."""
     from quadric.apps.shell.tables import Schema
 
-    state = extra.get("table")
-    if not is_table_description(state):
-        return None
     try:
         schema = Schema.from_dict(state)
-        _check_fit(schema, model)
+        _check_fit(schema, view)
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise ModelFileError(
             f"the table description in the model file does not fit the model ({error}). Train it "
@@ -271,24 +274,15 @@ def _schema_in(extra: dict[str, Any], model: Any) -> Schema | None:
     return schema
 
 
-def _linear_in(extra: dict[str, Any], schema: Schema, model: Any) -> LinearBaseline | None:
-    """Return the linear baseline that was saved with a model, if there is one."""
-    from quadric.apps.shell.tables._evaluation import LinearBaseline
-
-    if not hasattr(model, "steps"):  # the baseline needs the columns before the last step
-        return None
-    return LinearBaseline.from_dict(extra.get("linear"), schema, model[-1].n_features_in_)
-
-
-def _check_fit(schema: Schema, model: Any) -> None:
+def _check_fit(schema: Schema, view: ModelView) -> None:
     """Raise ValueError if a schema describes another model."""
-    first = model.steps[0][1] if hasattr(model, "steps") else model
-    parts = getattr(first, "transformers_", [])
+    names, classes = view.input_names, view.classes
+    parts = [part for step in view.transformers[:1] for part in getattr(step, "transformers_", ())]
     encoded = {name for part, _, columns in parts if part == "categories" for name in columns}
     agree = {
-        "columns": schema.names == list(getattr(model, "feature_names_in_", ())),
-        "classes": list(schema.classes) == list(getattr(model, "classes_", ())),
-        "task": (schema.task == "classification") == hasattr(model, "classes_"),
+        "columns": schema.names == ([] if names is None else list(names)),
+        "classes": list(schema.classes) == ([] if classes is None else list(classes)),
+        "task": (schema.task == "classification") == (classes is not None),
         "categories": encoded
         == {column.name for column in schema.columns if column.kind == "category"},
     }

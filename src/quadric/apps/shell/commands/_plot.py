@@ -112,11 +112,11 @@ def plot(
         if image_shape is not None:
             figure = _eigenvectors(opened, _rows_and_columns(image_shape))
         else:
-            default = "boundaries" if opened.labels is not None else "surface"
+            default = "boundaries" if opened.view.classes is not None else "surface"
             what = what or default
             X, y = (None, None) if what in NEED_NO_ROWS else _rows(opened)
             pair = split_names(inputs or "") or None
-            chosen = _classes(opened.labels, split_names(classes or ""))
+            chosen = _classes(opened.view.classes, split_names(classes or ""))
             figure = model_figure(what, opened.model, X, y, opened.target, pair, chosen)
             if opened.source is None and X is not None:
                 print_notes(
@@ -139,8 +139,9 @@ def model_figure(
     from matplotlib.figure import Figure
 
     from quadric import plotting
+    from quadric.models import classes_of
 
-    classifies = getattr(model, "classes_", None) is not None
+    classifies = classes_of(model) is not None
     unsuited = REGRESSORS_ONLY if classifies else CLASSIFIERS_ONLY
     suited = [name for name in WHAT if name not in unsuited]
     if what not in suited:

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from sklearn.pipeline import Pipeline
 
 from quadric.apps.shell.tables._evaluation import NumberMetrics, number_scores
 from quadric.apps.shell.tables._preprocessing import (
@@ -27,6 +26,7 @@ from quadric.apps.shell.tables._table_format import check_columns
 from quadric.apps.shell.tables._writing import write_batches
 from quadric.checks import Array
 from quadric.errors import TableError
+from quadric.models import ModelView, classes_of
 from quadric.utils import counted, listed
 
 ROWS_AT_ONCE = 20_000
@@ -196,8 +196,7 @@ def predict(
     unused = [name for name in source.columns if name not in used]
     done = Predicted(schema, unused=unused, imputes=not isinstance(model, TableNetwork))
     scored = labeled and schema.target in source.columns
-    last = model[-1] if isinstance(model, Pipeline) else model
-    rows = max(1, min(ROWS_AT_ONCE, NUMBERS_AT_ONCE // last.n_features_in_))
+    rows = max(1, min(ROWS_AT_ONCE, NUMBERS_AT_ONCE // ModelView.of(model).network.n_inputs))
 
     def frames() -> Iterator[pl.DataFrame]:
         for frame in source.batches(rows):
@@ -238,7 +237,7 @@ def _predictions(model: Any, schema: Schema, X: pl.DataFrame, proba: bool) -> pl
             return pl.DataFrame({schema.target: Y})
         return pl.DataFrame({f"{schema.target} {k}": column for k, column in enumerate(Y.T)})
     P = model.predict_proba(X)
-    names = [schema.target, *(f"probability of {label}" for label in model.classes_.tolist())]
+    names = [schema.target, *(f"probability of {label}" for label in classes_of(model).tolist())]
     name, count = Counter(names).most_common(1)[0]
     if count > 1:
         raise TableError(

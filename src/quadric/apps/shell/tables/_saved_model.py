@@ -19,7 +19,14 @@ from quadric.apps.shell.tables._schema_inference import ColumnProfile, profile_b
 from quadric.apps.shell.tables._source import Source
 from quadric.checks import Array
 from quadric.errors import TableError
-from quadric.models import Columns
+from quadric.models import (
+    Columns,
+    ModelView,
+    classes_of,
+    input_names_of,
+    split,
+    steps_of,
+)
 from quadric.network import Network
 from quadric.utils import listed
 
@@ -39,14 +46,12 @@ class TableNetwork:
 
     Attributes
     ----------
-    network_ : Network
-    n_features_in_ : int
-    classes_ : array or None
-        By default 0, 1, ...; None if the last activation does not yield probabilities.
-    feature_names_in_ : list of str or None
-        The input columns: those named in `extra` or, by default, the table's numeric columns.
-    target : str
-        The name of the column of predictions.
+    network_, classes_, feature_names_in_ : Network, array or None and list of str or None
+        What `quadric.models.ModelView` reads. The classes are 0, 1, ... by default, and None if the
+        last activation does not yield probabilities. The columns are those named in `extra` or, by
+        default, the table's numeric columns.
+    schema : Schema or None
+        The columns that the network uses; None if they are unknown.
     notes : list of str
         Assumptions that were made, as sentences.
 
@@ -67,10 +72,9 @@ class TableNetwork:
         self, network: Network, extra: Mapping[str, Any], source: Source | None = None
     ) -> None:
         self.network_ = network
-        self.n_features_in_ = n = network.n_inputs
         self.notes: list[str] = []
-        last, m = network.activations[-1], network.n_outputs
-        gives_probabilities = last in ("logistic", "softmax")
+        n, m, last = network.n_inputs, network.n_outputs, network.activations[-1]
+        gives_probabilities = ModelView.of(network).chooses_a_class
         count = 2 if last == "logistic" and m == 1 else m
         classes = _distinct(extra, "classes", count, "class", (str, int))
         if classes is not None and not gives_probabilities:
@@ -80,11 +84,9 @@ class TableNetwork:
                 'last activation, for instance to_network(model, activation="softmax").'
             )
         self.classes_ = np.array(classes or range(count)) if gives_probabilities else None
-        self.target = extra.get("target", "class" if gives_probabilities else "output")
-        if not isinstance(self.target, str) or not self.target:
-            raise TableError(
-                f"'target' in the model file must be a name. Got {self.target!r} instead."
-            )
+        target = extra.get("target", "class" if gives_probabilities else "output")
+        if not isinstance(target, str) or not target:
+            raise TableError(f"'target' in the model file must be a name. Got {target!r} instead.")
         self.feature_names_in_ = _distinct(extra, "columns", n, "input", (str,))
         if self.feature_names_in_ is None and source is not None:
             self.feature_names_in_ = _numeric_columns(source, n)
@@ -92,15 +94,11 @@ class TableNetwork:
                 "The model file does not name its columns. The inputs are the table's numeric "
                 f"columns, in table order: {listed(map(repr, self.feature_names_in_))}."
             )
-
-    @property
-    def schema(self) -> Schema | None:
-        """The columns that the network uses; None if they are unknown."""
-        if self.feature_names_in_ is None:
-            return None
-        columns = tuple(Column(name, "number") for name in self.feature_names_in_)
-        classes = () if self.classes_ is None else tuple(self.classes_.tolist())
-        return Schema(columns, self.target, "classification" if classes else "regression", classes)
+        self.schema: Schema | None = None
+        if self.feature_names_in_ is not None:
+            columns = tuple(Column(name, "number") for name in self.feature_names_in_)
+            task = "classification" if gives_probabilities else "regression"
+            self.schema = Schema(columns, target, task, _classes(self))
 
     def predict(self, X: Any) -> Array:
         """Return the classes or the outputs; a single output has shape (n_samples,)."""
@@ -197,7 +195,7 @@ def schema_of_estimator(
     TableError
         If the model was fitted to an array, which has no column names.
     """
-    names = getattr(model, "feature_names_in_", None)
+    names = input_names_of(model)
     if names is None:
         raise TableError(
             "the model does not know the names of its columns, because it was fitted to an array. "
@@ -251,17 +249,17 @@ def read_inputs(model: Any, source: Source) -> pl.DataFrame:
 
 def _classes(model: Any) -> tuple[Any, ...]:
     """Return the classes as strings or integers; empty for regressors and multilabel models."""
-    last = model[-1] if hasattr(model, "steps") else model
-    labels = getattr(model, "classes_", None)
-    if labels is None or getattr(last, "_is_multilabel", False):
+    labels = classes_of(model)
+    if labels is None or getattr(split(model)[1], "_is_multilabel", False):
         return ()
     return tuple(label if isinstance(label, str) else int(label) for label in labels.tolist())
 
 
 def _text_columns(step: Any, names: list[str]) -> dict[str, list[str]]:
     """Return the categories of the text columns that a fitted step encodes."""
-    if hasattr(step, "steps"):  # a Pipeline: imputers, which may come first, keep the columns
-        inner = [(part, names) for _, part in step.steps]
+    parts = steps_of(step)
+    if parts:  # a Pipeline: imputers, which may come first, keep the columns
+        inner = [(part, names) for part in parts]
     elif hasattr(step, "transformers_"):  # a ColumnTransformer
         inner = [(part, _chosen(columns, names)) for _, part, columns in step.transformers_]
     else:
