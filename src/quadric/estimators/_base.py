@@ -334,11 +334,6 @@ class QuadraticNetworkEstimator(FittedAttributes, NetworkParameters):
         self.validation_scores_ = history.validation_score if early else None
         self.best_validation_score_ = state.stopping.best_score if early else None
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
 
 def training_options(
     parameters: NetworkParameters, solver: str, n_samples: int, *, incremental: bool

@@ -6,6 +6,7 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 from scipy import sparse, special
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import assert_all_finite, check_is_fitted, validate_data
 
 from quadric.checks import Array, as_csr
@@ -25,10 +26,15 @@ from quadric.training import Architecture, check_answers, converted_bytes, matri
 # ---- parameters and importances --------------------------------------------------------------
 
 
-class HasNetwork:
+class HasNetwork(BaseEstimator):
     """An estimator with a `network_`, once it is fitted, and the importance of each input."""
 
     network_: Network
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
     def __sklearn_is_fitted__(self) -> bool:
         """Whether there is a network; an interrupted first `fit` may leave other attributes."""
@@ -254,11 +260,10 @@ def predict_from_logits(estimator: Any, X: Any, answer: Callable[[Array], Array]
     return answers
 
 
-class ClassPredictions:
+class ClassPredictions(HasNetwork):
     """The prediction methods of a classifier with `classes_` and `network_`."""
 
     classes_: Array
-    network_: Network
 
     @property
     def _is_multilabel(self) -> bool:
