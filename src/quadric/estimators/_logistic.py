@@ -278,7 +278,6 @@ class QuadraticLogisticRegression(ClassifierMixin, NeuronAttributes, ClassPredic
             alpha=self._l2 / total,
             **{name: getattr(self, name) for name in SHARED if name != "class_weight"},
         )
-        title = type(self).__name__
-        classifier._fit(data.X, data.y, data.weight, incremental=False, title=title)
+        classifier._fit(data.X, data.y, data.weight, incremental=False, title=type(self).__name__)
         self.network_ = classifier.network_
         self.n_iter_ = np.array([classifier.n_iter_], dtype=np.int32)
