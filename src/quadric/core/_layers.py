@@ -36,6 +36,11 @@ class Layer(ABC):
         for name, value in parameters.items():
             setattr(self, name, value)
 
+    def __init_subclass__(cls) -> None:
+        """Copy the docstrings of the abstract methods, so that subclasses need not repeat them."""
+        for name in ("forward", "backward", "shifted"):
+            vars(cls)[name].__doc__ = getattr(Layer, name).__doc__
+
     @classmethod
     def shapes(cls, n: int, m: int) -> dict[str, tuple[int, ...]]:
         """Return the shape of each parameter of m neurons with n inputs."""
