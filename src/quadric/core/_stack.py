@@ -173,10 +173,6 @@ class Stack:
                 for name in layer.weights:
                     grad.arrays()[name] += l2 * layer.arrays()[name]
 
-    def copy(self) -> Self:
-        """Return an independent copy."""
-        return replace(self, layers=self.snapshot())
-
     def snapshot(self) -> list[Layer]:
         """Return a copy of all layers."""
         return [layer.copy() for layer in self.layers]

@@ -26,7 +26,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from quadric.errors import DatasetError, DatasetUnavailableError
-from quadric.utils import write_whole
+from quadric.utils import first_applying, write_whole
 
 OPENML_NAMES = {"mnist": "mnist_784", "fashion_mnist": "Fashion-MNIST"}
 OPENML_SILENCE = 8.0  # seconds without data before the connection is closed
@@ -112,15 +112,17 @@ def fault(content: bytes, file: KnownFile) -> str:
     md5 = hashlib.md5(content, usedforsecurity=False).hexdigest()
     if md5 == file.md5:
         return ""
-    for collection in COLLECTIONS.values():
-        for other in collection.files:
-            if other.md5 == md5:  # the data sets share their file names
-                return f"its MD5 is that of {other.name} of {collection.title}"
-    if len(content) > file.size:
-        return f"it contains more than {file.size} bytes"
-    if len(content) < file.size:
-        return f"it contains only {len(content)} of {file.size} bytes"
-    return f"its MD5 is {md5}, not {file.md5}"
+    others = {  # the data sets share their file names
+        f"its MD5 is that of {other.name} of {collection.title}": other.md5 == md5
+        for collection in COLLECTIONS.values()
+        for other in collection.files
+    }
+    reasons = others | {
+        f"it contains more than {file.size} bytes": len(content) > file.size,
+        f"it contains only {len(content)} of {file.size} bytes": len(content) < file.size,
+        f"its MD5 is {md5}, not {file.md5}": True,
+    }
+    return first_applying(reasons)
 
 
 def pack(array: np.ndarray) -> bytes:

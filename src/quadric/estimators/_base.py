@@ -124,12 +124,12 @@ class QuadraticNetworkEstimator(FittedAttributes, NetworkParameters):
         solver = solver_for(self, n_samples, incremental=incremental)
         options = training_options(self, solver, n_samples, incremental=incremental)
         if anew:
-            new = self._new_networks(data, problem, options, rng)
+            dtype = np.dtype(self.dtype or data.X.dtype)
+            new = self._new_networks(data, problem, options, rng, dtype)
             _data.warn_about_scales(data.X, title)
             self._state = TrainingState()
             for name in ("network_", "selection_"):  # of an earlier fit
                 self.__dict__.pop(name, None)
-            dtype = self._new_dtype(data)
         else:
             new, dtype = None, self.network_.dtype
             self._check_continuation(data, problem, options)
@@ -142,17 +142,19 @@ class QuadraticNetworkEstimator(FittedAttributes, NetworkParameters):
     def _problem(self, data: FitData, *, anew: bool, incremental: bool) -> Problem:
         """Return what the network learns; `anew` is true if the call starts with a new network."""
 
-    def _new_dtype(self, data: FitData) -> np.dtype[Any]:
-        return np.dtype(self.dtype or data.X.dtype)
-
     def _new_networks(
-        self, data: FitData, problem: Problem, options: Options, rng: np.random.RandomState
+        self,
+        data: FitData,
+        problem: Problem,
+        options: Options,
+        rng: np.random.RandomState,
+        dtype: np.dtype[Any],
     ) -> NewNetworks:
         """Return the candidates that do not need too much time or memory.
 
         Raise MemoryLimitError, before anything large is allocated, if no candidate is left.
         """
-        (n_samples, n), dtype = data.X.shape, self._new_dtype(data)
+        n_samples, n = data.X.shape
         among = candidates(self, n_samples, n, problem.n_outputs, options.solver)
         seed = int(rng.randint(np.iinfo(np.int32).max))
         kept: list[Candidate] = []
@@ -334,11 +336,6 @@ class QuadraticNetworkEstimator(FittedAttributes, NetworkParameters):
         self.validation_scores_ = history.validation_score if early else None
         self.best_validation_score_ = state.stopping.best_score if early else None
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
 
 def training_options(
     parameters: NetworkParameters, solver: str, n_samples: int, *, incremental: bool
@@ -366,7 +363,6 @@ def training_options(
 
 def _after(choice: Choice, options: Options, n_samples: int) -> Options:
     """Return the options for the rest of the training; `n_samples` is 0 unless there are many."""
-    assert options.max_evaluations is not None
     left = options.max_evaluations - choice.evaluations
     if n_samples and choice.tried:
         most = int(MOST_EVALUATED / (n_samples * choice.stack.n_parameters))

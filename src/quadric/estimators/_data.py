@@ -19,9 +19,9 @@ from quadric.training import (
     Architecture,
     Options,
     Samples,
-    SampleSizes,
     check_training,
     converted_bytes,
+    matrix_bytes,
 )
 from quadric.utils import check_limit
 
@@ -321,21 +321,24 @@ def check_memory(
     standardize, early_stopping : bool
         Whether the targets are standardized, and whether samples are held out.
     """
-    X, solver = data.X, "per sample" if options.per_sample else options.solver
-    sizes = SampleSizes.of(X, shape.n_outputs, shape.itemsize, data.allocated)
+    X, n_samples = data.X, data.X.shape[0]
+    X_bytes = matrix_bytes(X, shape.itemsize)
+    Y_bytes = n_samples * shape.n_outputs * shape.itemsize
+    both = X_bytes + Y_bytes
     as_it_is = not sparse.issparse(X) and X.dtype.itemsize == shape.itemsize
-    cast = 0 if as_it_is and X.flags.c_contiguous else sizes.X
-    merges = solver == "lbfgs" or (options.batch_size >= sizes.n_samples and not options.resume)
-    keys = 8 * X.nnz + 100 * sizes.n_samples if sparse.issparse(X) else 0
-    merging = cast + sizes.Y + 2 * sizes.all + keys if merges else 0
+    cast = 0 if as_it_is and X.flags.c_contiguous else X_bytes
+    lbfgs = options.solver == "lbfgs"
+    merges = lbfgs or (options.batch_size >= n_samples and not options.resume)
+    keys = 8 * X.nnz + 100 * n_samples if sparse.issparse(X) else 0
+    merging = cast + Y_bytes + 2 * both + keys if merges else 0
     scaling = 0
-    if solver == "lbfgs":
-        held = sizes.all * (2 if candidates > 1 else 1)  # held-out samples while choosing
+    if lbfgs:
+        held = both * (2 if candidates > 1 else 1)  # held-out samples while choosing
         if standardize:
-            held += sizes.Y
-            scaling = sizes.all + sizes.Y + 3 * sizes.n_samples * shape.n_outputs * 8
+            held += Y_bytes
+            scaling = both + Y_bytes + 3 * n_samples * shape.n_outputs * 8
     else:
-        held = cast + sizes.Y + sizes.all * (2 * early_stopping + merges)
+        held = cast + Y_bytes + both * (2 * early_stopping + merges)
     own = candidates * shape.n_parameters * shape.itemsize + drawn
-    solving = max(own, shape.solver_bytes(solver, X, options.batch_size, options.pairs))
-    check_training(shape, sizes, max(merging, scaling, held + solving))
+    solving = max(own, shape.solver_bytes(options, X))
+    check_training(shape, X, max(merging, scaling, held + solving), data.allocated)

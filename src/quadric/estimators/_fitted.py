@@ -6,6 +6,7 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 from scipy import sparse, special
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import assert_all_finite, check_is_fitted, validate_data
 
 from quadric.checks import Array, as_csr
@@ -25,10 +26,15 @@ from quadric.training import Architecture, check_answers, converted_bytes, matri
 # ---- parameters and importances --------------------------------------------------------------
 
 
-class HasNetwork:
+class HasNetwork(BaseEstimator):
     """An estimator with a `network_`, once it is fitted, and the importance of each input."""
 
     network_: Network
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
     def __sklearn_is_fitted__(self) -> bool:
         """Whether there is a network; an interrupted first `fit` may leave other attributes."""
@@ -140,50 +146,33 @@ def _refused(name: str) -> property:
     return property(refuse, refuse)
 
 
+def _parameter(name: str, field: str, doc: str) -> property:
+    """Return a property for a parameter of the only layer, to which an array can be assigned."""
+
+    def read(self: Any) -> Any:
+        return getattr(self._fitted().layers[0], field)
+
+    def assign(self: Any, value: Any) -> None:
+        layer = self._fitted().layers[0]
+        shape = getattr(layer, field).shape
+        setattr(layer, field, checked_array(name, value, shape, layer.dtype))
+
+    return property(read, assign, doc=doc)
+
+
 class NeuronAttributes(HasNetwork):
     """The parameters of an estimator with a single quadratic layer, which can be assigned."""
 
     coef_ = _refused("coef_")
     intercept_ = _refused("intercept_")
-
-    @property
-    def w_(self) -> Array:
-        """The linear coefficients, shape (n_neurons, n_features)."""
-        return self._layer().W
-
-    @w_.setter
-    def w_(self, value: Any) -> None:
-        W = self._layer().W
-        W[...] = checked_array("w_", value, W.shape, W.dtype)
-
-    @property
-    def b_(self) -> Array:
-        """The intercepts, shape (n_neurons,)."""
-        return self._layer().b
-
-    @b_.setter
-    def b_(self, value: Any) -> None:
-        b = self._layer().b
-        b[...] = checked_array("b_", value, b.shape, b.dtype)
-
-    @property
-    def Q_(self) -> Array:
-        """The symmetric matrices, shape (n_neurons, n_features, n_features), read-only.
-
-        To change them, assign a whole array. A nonsymmetric Q is replaced by (Q + Q')/2.
-        """
-        return self._layer().Q
-
-    @Q_.setter
-    def Q_(self, value: Any) -> None:
-        layer = self._layer()
-        m, n = layer.W.shape
-        layer.Q = checked_array("Q_", value, (m, n, n), layer.dtype)
-
-    def _layer(self) -> Quadratic:
-        layer = self._fitted().layers[0]
-        assert isinstance(layer, Quadratic)
-        return layer
+    w_ = _parameter("w_", "W", "The linear coefficients, shape (n_neurons, n_features).")
+    b_ = _parameter("b_", "b", "The intercepts, shape (n_neurons,).")
+    Q_ = _parameter(
+        "Q_",
+        "Q",
+        "The symmetric matrices, shape (n_neurons, n_features, n_features), read-only.\n\n"
+        "To change them, assign a whole array. A nonsymmetric Q is replaced by (Q + Q')/2.",
+    )
 
 
 def _importances(network: Network) -> Array:
@@ -254,11 +243,10 @@ def predict_from_logits(estimator: Any, X: Any, answer: Callable[[Array], Array]
     return answers
 
 
-class ClassPredictions:
+class ClassPredictions(HasNetwork):
     """The prediction methods of a classifier with `classes_` and `network_`."""
 
     classes_: Array
-    network_: Network
 
     @property
     def _is_multilabel(self) -> bool:

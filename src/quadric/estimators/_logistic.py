@@ -6,7 +6,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.utils import column_or_1d
 from sklearn.utils._param_validation import Hidden, Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
@@ -43,9 +43,7 @@ SHARED = (
 
 
 @dataclass(eq=False, repr=False)
-class QuadraticLogisticRegression(
-    NeuronAttributes, ClassPredictions, ClassifierMixin, BaseEstimator
-):
+class QuadraticLogisticRegression(ClassifierMixin, NeuronAttributes, ClassPredictions):
     """Logistic regression on x, its squares and its products, without expanding them.
 
     The problem is convex. With `solver='lbfgs'`, the result is that of
@@ -280,12 +278,6 @@ class QuadraticLogisticRegression(
             alpha=self._l2 / total,
             **{name: getattr(self, name) for name in SHARED if name != "class_weight"},
         )
-        title = type(self).__name__
-        classifier._fit(data.X, data.y, data.weight, incremental=False, title=title)
+        classifier._fit(data.X, data.y, data.weight, incremental=False, title=type(self).__name__)
         self.network_ = classifier.network_
         self.n_iter_ = np.array([classifier.n_iter_], dtype=np.int32)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags

@@ -4,14 +4,14 @@ import importlib.util
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 
 from sklearn.exceptions import ConvergenceWarning
 
 from quadric.training import Epoch, Options, TrainingState
 from quadric.utils import counted, notebook
 
-Report = Callable[[Epoch], None]
+Update = Callable[[int, str], None]
 MOST_LINES = 100
 WORSE = 1.01  # times the loss at the start; tolerates the noise of the last epoch
 
@@ -55,54 +55,54 @@ def warn_about_training(options: Options, state: TrainingState) -> None:
         )
 
 
-def progress(title: str, total: int) -> AbstractContextManager[Report]:
-    """Return a context with a callback for `train`.
+@contextmanager
+def progress(title: str, total: int) -> Iterator[Callable[[Epoch], None]]:
+    """Yield a callback for `train`.
 
     The progress is a bar in a notebook, or on a terminal if rich is installed, and plain lines
     otherwise.
     """
+    rich = sys.stderr.isatty() and importlib.util.find_spec("rich") is not None
+    shown = _bar if rich else _lines
     if notebook.has_display():  # where rich would ask for ipywidgets
-        return _notebook_bar(title, total)
-    if sys.stderr.isatty() and importlib.util.find_spec("rich") is not None:
-        return _bar(title, total)
-    return _lines(title, total)
+        shown = notebook.progress_bar
+
+    def report(epoch: Epoch) -> None:
+        score = epoch.validation_score
+        text = f"loss {epoch.loss:.4g}" + ("" if score is None else f", score {score:.4f}")
+        update(epoch.index + 1, text)
+
+    with shown(title, total) as update:
+        yield report
 
 
-def _numbers(epoch: Epoch) -> str:
-    score = epoch.validation_score
-    return f"loss {epoch.loss:.4g}" + ("" if score is None else f", score {score:.4f}")
+# Each of these, like `notebook.progress_bar`, yields a function of the finished epochs and a text.
 
 
 @contextmanager
-def _lines(title: str, total: int) -> Iterator[Report]:
+def _lines(title: str, total: int) -> Iterator[Update]:
     """Print a line per epoch, but no more than about a hundred in total, and always the last."""
     every = max(1, total // MOST_LINES)
     pending: list[str] = []
 
-    def report(epoch: Epoch) -> None:
-        pending[:] = [f"{title}: epoch {epoch.index + 1} of {total}, {_numbers(epoch)}"]
-        if epoch.index % every == 0:
+    def update(done: int, text: str) -> None:
+        pending[:] = [f"{title}: epoch {done} of {total}, {text}"]
+        if (done - 1) % every == 0:
             print(pending.pop(), file=sys.stderr, flush=True)
 
     try:
-        yield report
+        yield update
     finally:
         for line in pending:
             print(line, file=sys.stderr, flush=True)
 
 
 @contextmanager
-def _notebook_bar(title: str, total: int) -> Iterator[Report]:
-    with notebook.progress_bar(title, total) as update:
-        yield lambda epoch: update(epoch.index + 1, _numbers(epoch))
-
-
-@contextmanager
-def _bar(title: str, total: int) -> Iterator[Report]:
+def _bar(title: str, total: int) -> Iterator[Update]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
 
     columns = "{task.description}", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
     with Progress(*columns, "{task.fields[numbers]}", console=Console(stderr=True)) as bar:
         task = bar.add_task(title, total=total, numbers="")
-        yield lambda epoch: bar.update(task, advance=1, numbers=_numbers(epoch))
+        yield lambda done, text: bar.update(task, advance=1, numbers=text)

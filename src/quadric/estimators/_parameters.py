@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, Options as AnyOf, StrOptions
 
 from quadric.core import INITIAL_VALUES
+from quadric.utils import first_applying
 
 AT_LEAST_ONE = Interval(Integral, 1, None, closed="left")
 NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
@@ -114,14 +115,18 @@ class IfIncremental:
         return MethodType(self.method, estimator)
 
 
-def _reason_against(estimator: Any) -> str | None:
-    if estimator.solver == "lbfgs":
-        return "partial_fit is only available for stochastic optimizers. lbfgs is not stochastic."
-    if estimator.early_stopping:
-        return "partial_fit does not support early_stopping=True"
-    if getattr(estimator, "class_weight", None) == "balanced":
-        return (
+def _reason_against(estimator: Any) -> str:
+    """Return why the parameters exclude `partial_fit`, or an empty string if they do not."""
+    balanced = getattr(estimator, "class_weight", None) == "balanced"
+    return first_applying(
+        {
+            "partial_fit is only available for stochastic optimizers. lbfgs is not stochastic.": (
+                estimator.solver == "lbfgs"
+            ),
+            "partial_fit does not support early_stopping=True": estimator.early_stopping,
             "partial_fit does not support class_weight='balanced', because the frequencies of the "
-            "classes in later batches are unknown. Pass a dict with the weight of each class."
-        )
-    return None
+            "classes in later batches are unknown. Pass a dict with the weight of each class.": (
+                balanced
+            ),
+        }
+    )

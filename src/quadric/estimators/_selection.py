@@ -181,8 +181,12 @@ def choose(
     rng: np.random.RandomState,
 ) -> Choice:
     """Choose a candidate: on held-out samples if there are enough, else by the number of inputs."""
-    if can_choose(among, len(samples), options):
-        return select(among, build, samples, options, rng)
+    # half of all evaluations are used for the choice, an equal share in each call of L-BFGS
+    calls = len(among) + FINALISTS + 2 * RELEVANCE_ROUNDS
+    share = options.max_evaluations // (2 * calls * _n_splits(len(samples)))
+    enough = len(samples) >= FEWEST_SAMPLES and options.epochs >= 4 and share >= 2
+    if len(among) > 1 and enough:
+        return select(among, build, samples, replace(options, max_evaluations=share), rng)
     candidate = without_choice(among, samples.X.shape[1])
     return Choice(candidate, build(candidate))
 
@@ -198,19 +202,6 @@ def without_choice(among: Sequence[Candidate], n_inputs: int) -> Candidate:
     return next(suitable, among[0])
 
 
-def can_choose(among: Sequence[Candidate], n_samples: int, options: Options) -> bool:
-    """Whether there are several candidates, and enough samples, iterations and evaluations."""
-    enough = n_samples >= FEWEST_SAMPLES and options.epochs >= 4
-    return len(among) > 1 and enough and _share(len(among), n_samples, options) >= 2
-
-
-def _share(n_candidates: int, n_samples: int, options: Options) -> int:
-    """Return the evaluations for each call of L-BFGS: half of all are used for the choice."""
-    assert options.max_evaluations is not None
-    calls = n_candidates + FINALISTS + 2 * RELEVANCE_ROUNDS
-    return options.max_evaluations // (2 * calls * _n_splits(n_samples))
-
-
 def _n_splits(n_samples: int) -> int:
     return 2 if n_samples <= REPEATED_UP_TO else 1
 
@@ -224,6 +215,8 @@ def select(
 ) -> Choice:
     """Choose the shape and the penalty on held-out samples.
 
+    Each call of L-BFGS may use `options.max_evaluations`.
+
     1. Every candidate is trained for a few iterations on three quarters of the samples. If there
        are few samples, this is repeated with another part held out.
     2. The best penalty of each of the best shapes is trained for longer.
@@ -232,8 +225,7 @@ def select(
     4. Of all these, the simplest is chosen whose loss on the held-out samples is not worse than
        the best by more than `STANDARD_ERRORS` standard errors of the difference.
     """
-    share = _share(len(among), len(samples), options)
-    contest = _Contest(list(_splits(samples, rng)), replace(options, max_evaluations=share))
+    contest = _Contest(list(_splits(samples, rng)), options)
     best = contest.best_of_each_shape(among, build)[:FINALISTS]
     for trial in best:
         contest.train(trial, SECOND)
@@ -281,7 +273,7 @@ class _Contest:
             penalty=self.options.penalty,
             by_weight=True,
             tol=1e-4,
-            max_evaluations=min(15 * iterations + 20, self.options.max_evaluations or 0),
+            max_evaluations=min(15 * iterations + 20, self.options.max_evaluations),
         )
         losses: list[Array] = []
         for k, (stack, (kept, held)) in enumerate(zip(trial.stacks, self.splits, strict=True)):
@@ -293,14 +285,13 @@ class _Contest:
             losses.append(stack.loss_function.value(stack.activations[-1], z, held.Y))
             trial.losses = np.concatenate(losses).astype(np.float64)
             trial.loss = self._mean(trial.losses)
-            if rival is not None and self._is_hopeless(trial, rival):
-                break
+            if rival is not None:
+                best = self._mean(rival.losses[: len(trial.losses)])
+                if trial.loss > HOPELESS * best:
+                    break
         if trial not in self.trials:
             self.trials.append(trial)
         return len(losses) == len(self.splits)
-
-    def _is_hopeless(self, trial: Trial, rival: Trial) -> bool:
-        return trial.loss > HOPELESS * self._mean(rival.losses[: len(trial.losses)])
 
     def _mean(self, losses: Array) -> float:
         """Return the weighted mean of the losses of the first splits."""
@@ -331,7 +322,8 @@ class _Contest:
 
     def with_relevance(self, trial: Trial) -> Trial:
         """Train a copy of a trial with a penalty that depends on the relevance of each input."""
-        other = Trial(trial.candidate, [stack.copy() for stack in trial.stacks])
+        copies = [replace(stack, layers=stack.snapshot()) for stack in trial.stacks]
+        other = Trial(trial.candidate, copies)
         for _ in range(RELEVANCE_ROUNDS):
             other.relevance = [relevance_of(stack) for stack in other.stacks]
             self.train(other, FIRST)

@@ -349,6 +349,7 @@ class Network:
             clip=None if clip is None else check_number("clip", clip, above=0),
             shuffle=check_flag("shuffle", shuffle),
             tol=check_number("tol", tol, at_least=0),
+            max_evaluations=15 * int(epochs) + 20,
         )
         check_fit(stack, samples, options, given=X)
         generator, state = as_generator(rng), TrainingState()

@@ -68,7 +68,7 @@ def forward(x: Tensor, P: Tensor) -> Tensor:
     (B, n), m = x.shape, P.shape[1]
     z = x.new_empty(B, m)
     addresses += z.data_ptr(), 0, 0
-    _run(_kernel().values, x.dtype, (B, n, m, n), addresses)
+    _run(kernels.values, x.dtype, (B, n, m, n), addresses)
     return z
 
 
@@ -89,7 +89,7 @@ def backward(
     dP = x.new_empty(pairs, m) if wants_dP else None
     addresses.append(0 if dx is None else dx.data_ptr())
     addresses.append(0 if dP is None else dP.data_ptr())
-    _run(_kernel().gradients, dtype, (B, n, m, n), addresses)
+    _run(kernels.gradients, dtype, (B, n, m, n), addresses)
     return dx, dP
 
 
@@ -173,7 +173,7 @@ def _for_loops(*tensors: Tensor) -> tuple[list[Tensor], list[int]] | None:
         addresses = [tensor.data_ptr() for tensor in contiguous]
     except RuntimeError:  # tensors of vmap and sparse tensors have no address
         return None
-    if 0 in addresses or _kernel() is None:  # empty tensors have the address 0
+    if 0 in addresses or not kernels.JIT_ALLOWED:  # empty tensors have the address 0
         return None
     return contiguous, addresses
 
@@ -188,13 +188,7 @@ def _check(name: str, tensor: Tensor, shape: tuple[int, int], dtype: torch.dtype
 
 
 def _run(loop: Any, dtype: torch.dtype, sizes: tuple[int, ...], addresses: list[int]) -> None:
-    _kernel().run_quadratic_form(loop, _team(), _DTYPES[dtype], sizes, addresses)
-
-
-@cache
-def _kernel() -> Any:
-    """Return the package with the loops, or None if NUMBA_DISABLE_JIT is set."""
-    return kernels if kernels.JIT_ALLOWED else None
+    kernels.run_quadratic_form(loop, _team(), _DTYPES[dtype], sizes, addresses)
 
 
 @cache

@@ -7,7 +7,6 @@ including `Options` and `TrainingState`, and `_memory_needs` estimates how much 
 
 from quadric.training._memory_needs import (
     Architecture,
-    SampleSizes,
     check_answers,
     check_backward,
     check_creation,
@@ -24,7 +23,6 @@ __all__ = [
     "Epoch",
     "History",
     "Options",
-    "SampleSizes",
     "Samples",
     "TrainingState",
     "check_answers",

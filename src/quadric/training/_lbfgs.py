@@ -46,13 +46,12 @@ def run_lbfgs(
     diagonal = l2 * _penalty_diagonal(layers, options)
     scales = _scales(layers, X, diagonal)
     fixed = _spread(layers, lambda layer, name: name in options.fixed).astype(bool)
-    most = 15 * options.epochs + 20 if options.max_evaluations is None else options.max_evaluations
     history, start = state.history, time.perf_counter()
     finished_at, value = _to_vector(layers), np.nan  # `value` is the objective at `finished_at`
 
     def evaluate(scaled: Array) -> tuple[float, Array]:
         nonlocal value
-        if state.call.evaluations == most:
+        if state.call.evaluations == options.max_evaluations:
             raise _OutOfEvaluationsError
         state.call.evaluations += 1
         theta = scaled / scales
@@ -93,7 +92,7 @@ def run_lbfgs(
             callback=finish,
             options={
                 "maxiter": options.epochs,
-                "maxfun": most,
+                "maxfun": options.max_evaluations,
                 "maxcor": options.pairs,
                 "gtol": options.tol,
                 "ftol": 0.0,
@@ -168,7 +167,10 @@ def _scales(layers: Sequence[Layer], X: Matrix, diagonal: Array) -> Array:
     of later layers are assumed to have a mean square of 1.
     """
     with np.errstate(over="ignore"):
-        entries = _squared(X) if sparse.issparse(X) else np.square(X, dtype=np.float64)
+        if sparse.issparse(X):  # X.power(2) would need three times the memory
+            entries = sparse.csr_array((X.data**2, X.indices, X.indptr), shape=X.shape)
+        else:
+            entries = np.square(X, dtype=np.float64)
         squares = np.asarray(entries.mean(axis=0), dtype=np.float64).ravel()
     squares = np.where(np.isfinite(squares), squares, 1.0)
 
@@ -183,11 +185,6 @@ def _scales(layers: Sequence[Layer], X: Matrix, diagonal: Array) -> Array:
         means = _spread(layers, mean_square)
         curvature = np.where(np.isfinite(means), means, 1.0) / 4 + diagonal
     return np.sqrt(np.where(curvature > 0, curvature, 1.0))
-
-
-def _squared(X: Matrix) -> Matrix:
-    """Return the squared entries of a CSR matrix; SciPy would need three times the memory."""
-    return sparse.csr_array((X.data**2, X.indices, X.indptr), shape=X.shape)
 
 
 def _multiplicities(n: int) -> Array:

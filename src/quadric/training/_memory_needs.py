@@ -60,15 +60,15 @@ class Architecture:
         numbers += self.n_inputs if self.layers[0][0] == "quadratic" else 0
         return rows * numbers * self.itemsize
 
-    def solver_bytes(self, solver: str, X: Matrix, batch_size: int = 1, pairs: int = 10) -> int:
-        """Return the bytes that 'lbfgs', 'adam', 'sgd' or 'per sample' needs beyond the samples."""
+    def solver_bytes(self, options: Options, X: Matrix) -> int:
+        """Return the bytes that the solver needs beyond the samples."""
         p, s, block = self.n_parameters, self.itemsize, self.block_bytes(X.shape[0])
-        if solver == "lbfgs":  # L-BFGS also squares X
-            return max((LBFGS_COPIES + 2 * pairs) * 8 * p + block, matrix_bytes(X, 8))
+        if options.solver == "lbfgs":  # L-BFGS also squares X
+            return max((LBFGS_COPIES + 2 * options.pairs) * 8 * p + block, matrix_bytes(X, 8))
         # rows copied at once: those of a batch, or those that `Watch` evaluates
-        most = batch_size if sparse.issparse(X) else max(batch_size, LOSS_ROWS)
+        most = options.batch_size if sparse.issparse(X) else max(options.batch_size, LOSS_ROWS)
         rows = min(most, X.shape[0]) * (self.n_inputs + self.n_outputs) * s
-        if solver != "per sample":
+        if not options.per_sample:
             return COPIES * p * s + block + rows
         unit = PADDING // s
         padded = sum(_n_parameters(kind, n, -(-m // unit) * unit) for kind, n, m in self.sizes)
@@ -86,25 +86,6 @@ class Architecture:
         return max(of_layers) + self.n_parameters * s
 
 
-@dataclass(frozen=True)
-class SampleSizes:
-    """Sizes in bytes of the solver's samples and of the converted copy of X, if there is one."""
-
-    n_samples: int
-    X: int
-    Y: int
-    converted: int = 0
-
-    @classmethod
-    def of(cls, X: Matrix, n_outputs: int, itemsize: int, converted: int = 0) -> Self:
-        N = X.shape[0]
-        return cls(N, matrix_bytes(X, itemsize), N * n_outputs * itemsize, converted)
-
-    @property
-    def all(self) -> int:
-        return self.X + self.Y
-
-
 def _n_parameters(kind: str, n: int, m: int) -> int:
     return sum(prod(shape) for shape in LAYERS[kind].shapes(n, m).values())
 
@@ -118,13 +99,13 @@ def _compressed_bytes(X: Matrix, itemsize: int) -> int:
     return count * (itemsize + 4 + 8) if count <= X.size // 2 else 0
 
 
-def _shifted_rows(solver: str, X: Matrix, batch_size: int) -> int:
+def _shifted_rows(options: Options, X: Matrix) -> int:
     """Return how many rows of X a solver copies at once to add the offset."""
     n_samples = int(X.shape[0])
-    if solver == "lbfgs":
+    if options.solver == "lbfgs":
         return n_samples
-    if solver != "per sample":
-        return min(batch_size, n_samples)
+    if not options.per_sample:
+        return min(options.batch_size, n_samples)
     # the compiled loop adds the offset to sparse rows itself
     return 0 if sparse.issparse(X) or _compressed_bytes(X, X.dtype.itemsize) else n_samples
 
@@ -169,28 +150,28 @@ def check_creation(network: Architecture, init: str) -> None:
 def check_fit(stack: Stack, samples: Samples, options: Options, *, given: Any) -> None:
     """Raise MemoryLimitError if `Network.fit`, called with `given` as X, exceeds the limit."""
     network, X = Architecture.of(stack.layers), samples.X
-    solver = "per sample" if options.per_sample else options.solver
-    needed = network.solver_bytes(solver, X, options.batch_size)
+    needed = network.solver_bytes(options, X)
     if samples.offset is not None:
-        if solver == "lbfgs":  # squares X after the offset has made it dense
+        if options.solver == "lbfgs":  # squares X after the offset has made it dense
             needed = max(needed, 8 * prod(X.shape))
-        needed += _shifted_rows(solver, X, options.batch_size) * X.shape[1] * network.itemsize
-    converted = converted_bytes(given, X)
-    check_training(
-        network, SampleSizes.of(X, network.n_outputs, network.itemsize, converted), needed
-    )
+        needed += _shifted_rows(options, X) * X.shape[1] * network.itemsize
+    check_training(network, X, needed, converted_bytes(given, X))
 
 
-def check_training(network: Architecture, samples: SampleSizes, needed: int) -> None:
-    """Raise MemoryLimitError, naming the largest part, if training needs more than the limit."""
-    needed = _with_freed(needed + samples.converted + PER_SAMPLE * samples.n_samples)
-    data = samples.all + samples.converted
+def check_training(network: Architecture, X: Matrix, needed: int, converted: int) -> None:
+    """Raise MemoryLimitError, naming the largest part, if training needs more than the limit.
+
+    `converted` is the size of the converted copy of X, if there is one.
+    """
+    n_samples, s = X.shape[0], network.itemsize
+    needed = _with_freed(needed + converted + PER_SAMPLE * n_samples)
+    data = matrix_bytes(X, s) + n_samples * network.n_outputs * s + converted
     if data < COPIES * network.n_parameters * network.itemsize:
         _check_network(network, needed, "training")
     else:
         check_limit(
             needed,
-            f"{samples.n_samples:,} samples of {network.n_inputs:,} inputs and "
+            f"{n_samples:,} samples of {network.n_inputs:,} inputs and "
             f"{network.n_outputs:,} outputs take {readable(data)} as arrays; training",
             "Train on fewer samples at a time (partial_fit), or in float32 (dtype).",
         )

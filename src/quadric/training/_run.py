@@ -80,7 +80,7 @@ class Options:
         Training stops after more than this many consecutive epochs in which the loss or the
         validation score does not improve by at least `tol`. None disables this rule. If it is set
         and there is a validation score, the weights of the best epoch are kept.
-    max_evaluations : int or None
+    max_evaluations : int
         Maximum number of evaluations of the objective ('lbfgs').
     pairs : int
         Number of correction pairs of 'lbfgs'.
@@ -115,7 +115,7 @@ class Options:
     shuffle: bool = True
     tol: float = 1e-8
     n_iter_no_change: float | None = None
-    max_evaluations: int | None = None
+    max_evaluations: int = 15_000
     pairs: int = 10
     fixed: tuple[str, ...] = ()
     resume: bool = False

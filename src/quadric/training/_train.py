@@ -3,11 +3,10 @@
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 
-from quadric.checks import Array
 from quadric.core import Stack
 from quadric.training._divergence import Watch
 from quadric.training._run import (
@@ -22,26 +21,9 @@ from quadric.training._steppers import MiniBatch, PerSample
 from quadric.utils import one_blas_thread
 
 WORTH_SEVERAL_THREADS = 1e8  # multiplications in one pass over a batch
-
-
-class Stepper(Protocol):
-    """Trains for one epoch at a time, and can undo the last epoch."""
-
-    @property
-    def l2(self) -> float:
-        """Coefficient of the L2 penalty in the losses that `run_epoch` returns."""
-
-    def run_epoch(self, order: Array, rate: float) -> float:
-        """Visit the samples in the given order and return the mean loss, including the penalty."""
-
-    def snapshot(self) -> None:
-        """Save the current parameters."""
-
-    def restore(self) -> None:
-        """Return to the last snapshot."""
-
-    def publish(self) -> None:
-        """Bring the layers' arrays up to date."""
+# `run_epoch` trains for one epoch, `snapshot` saves the parameters, `restore` returns to the last
+# snapshot, and `publish` brings the layers' arrays up to date.
+Stepper: TypeAlias = MiniBatch | PerSample
 
 
 def train(
