@@ -21,7 +21,7 @@ from quadric.errors import DivergenceError, ModelFileError, TableError
 from quadric.files import _safetensors as container
 from quadric.files._canonical_json import canonical
 from quadric.files._describe import describe
-from tests.support import mutated_model_files as bytes_of
+from tests.support.damage import OF_CONTAINERS, alter
 from tests.support.streams import StopError, go, parameters, stop_after, write_table
 
 ROWS = 300
@@ -291,20 +291,11 @@ def forge(described, arrays, rng):
         array = arrays[rng.choice([name for name in sorted(arrays) if arrays[name].size])]
         array.reshape(-1)[0] *= rng.choice((-1, 0, 2, 1e9, 1e200))
     else:
-        described["state"] = bytes_of.alter(described["state"], rng)
+        alter(described["state"], rng)
 
 
 DAMAGES = (
-    bytes_of.flip_bits,
-    bytes_of.flip_header,
-    bytes_of.set_bytes,
-    bytes_of.cut,
-    bytes_of.lengthen,
-    bytes_of.swap_headers,
-    bytes_of.swap_bodies,
-    bytes_of.huge_header,
-    bytes_of.change_entry,
-    bytes_of.other_formats,
+    *OF_CONTAINERS,
     missing_array,
     extra_array,
     ill_shaped_array,

@@ -415,24 +415,6 @@ def a_long_type(tensors):
 # ---- other -----------------------------------------------------------------------------------
 
 
-def indices_of_many_steps(count=800, n=20_000):
-    """In format 1, indices belong to names, and several steps could have the same name."""
-    made = [named("a", "passthrough", [0]) for _ in range(count)]
-    indices = {"type": "dict", "items": [["a", [7] * n]]}
-    step = {
-        "type": "estimator",
-        "class": "ColumnTransformer",
-        "parameters": {"transformers": made, "remainder": "drop"},
-        "fitted": {
-            "transformers_": made,
-            "sparse_output_": False,
-            "_transformer_to_input_indices": indices,
-        },
-    }
-    extra = {"padding": "a" * 200_000}
-    return seal({"extra": extra, "model": step, "versions": {}, "format": 1}, {})
-
-
 @growing
 def many_tensors(tensors, count=5_000):
     """Tensors without content that the model does not use."""
@@ -440,6 +422,3 @@ def many_tensors(tensors, count=5_000):
     model = regressor(2, tensors)
     model["facts"]["loss_curve_"] = array(tensors, "loss_curve_", np.zeros(50_000))
     return model
-
-
-GROWTH["indices_of_many_steps"] = indices_of_many_steps
