@@ -13,8 +13,6 @@ import json
 
 from tests.support.forging.trees import pick, places, put, short, whole
 
-__all__ = ["MUTATIONS", "RAW"]
-
 RAW = "\1"  # marks a number that JSON allows but Python's json does not write
 SIZES = (
     0,

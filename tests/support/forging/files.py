@@ -12,8 +12,6 @@ from tests.support.forging import descriptions, tensors
 from tests.support.forging.attacks import ATTACKS
 from tests.support.forging.descriptions import RAW
 
-__all__ = ["forged", "seal"]
-
 MUTATIONS = descriptions.MUTATIONS + tensors.MUTATIONS
 TRIES = 20
 

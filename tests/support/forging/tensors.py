@@ -7,8 +7,6 @@ import numpy as np
 
 from tests.support.forging.trees import places, whole
 
-__all__ = ["MUTATIONS"]
-
 EXTREMES = (np.nan, np.inf, -np.inf, 1e308, -1e308, 1e30, -1.0, 0.0, -0.0, 5e-324, 1e-300)
 WHOLE_EXTREMES = (0, -1, 1, 2, 2**31, 2**62, 2**63 - 1, -(2**63))
 

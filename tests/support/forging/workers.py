@@ -24,8 +24,6 @@ from tests.support.forging.files import forged, seal
 from tests.support.forging.uses import COMMANDS, USES, told
 from tests.support.forging.watch import HarmError, Watch
 
-__all__ = ["outcomes", "warm_up"]
-
 SPARE = 2**19  # bytes of memory that the smallest file may need
 MOST_MEMORY = 10  # times the file's size
 ROOM = 2**30  # bytes of additional address space
