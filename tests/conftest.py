@@ -1,5 +1,6 @@
 """Fixtures and settings for all tests."""
 
+import gc
 import os
 import random
 import sys
@@ -50,6 +51,16 @@ def small_files(monkeypatch, tmp_path):
     from tests.support.small_files import put_in_place
 
     put_in_place(monkeypatch, tmp_path)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Collect the tests without garbage collection, which would take longer and free nothing."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 @pytest.hookimpl(wrapper=True)

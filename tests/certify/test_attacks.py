@@ -10,14 +10,19 @@ from quadric.datasets import DatasetError, mnist
 from tests.support.labels import labels
 
 pytest.importorskip("torch", reason="needs PyTorch")
-foolbox = pytest.importorskip("foolbox", reason="needs foolbox: pip install foolbox")
 
-import torch  # noqa: E402
+import torch
 
-from quadric.torch import from_network  # noqa: E402
+from quadric.torch import from_network
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # foolbox's own
 CLOSE, BEYOND = 0.999, 1.05
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _foolbox():
+    """Import it late, because all tests here are slow and it takes a second."""
+    pytest.importorskip("foolbox", reason="needs foolbox: pip install foolbox")
 
 
 class Around(torch.nn.Module):
@@ -35,6 +40,8 @@ class Around(torch.nn.Module):
 
 def projected_gradients(network, X, found, share):
     """Points at most at `share` of the radius, found by projected gradient ascent."""
+    import foolbox
+
     model = foolbox.PyTorchModel(
         Around(network, X, found.radius).eval(), bounds=(-100, 100), device="cpu"
     )
@@ -47,6 +54,8 @@ def projected_gradients(network, X, found, share):
 
 def boundary_attack(network, X, found, steps):
     """The nearest points of another class that the boundary attack finds, with pixels in [0, 1]."""
+    import foolbox
+
     model = foolbox.PyTorchModel(
         Around(network, np.zeros_like(X), np.ones(len(X))).eval(), bounds=(0, 1), device="cpu"
     )

@@ -1,7 +1,6 @@
 """Damaged and forged model files are refused, before memory is allocated for them."""
 
 import contextlib
-import json
 import os
 import pickle
 import struct
@@ -26,7 +25,7 @@ from quadric import (
 )
 from quadric.files import _safetensors as container, info
 from quadric.files._describe import describe
-from tests.support import mutated_model_files, warm
+from tests.support import damage
 from tests.support.forging.attacks import nested
 from tests.support.model_file_models import make
 
@@ -38,7 +37,7 @@ FIXTURES = Path(__file__).parents[1] / "fixtures"
     [
         (b"", "too short"),
         (b"PK\x03\x04" + b"x" * 100, "header does not fit"),
-        (pickle.dumps(mutated_model_files.Command()) + b"x" * 50, "not a model file"),
+        (pickle.dumps(damage.Command()) + b"x" * 50, "not a model file"),
         (struct.pack("<Q", 2**63) + b"{}", "header does not fit"),
         (struct.pack("<Q", 2) + b"{}", "without the key 'quadric'"),
         (struct.pack("<Q", 2) + b"[]", "does not start like a safetensors"),
@@ -140,8 +139,8 @@ def test_memory_to_load_a_crafted_file(craft, saved, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("text", ["{},", '"a":1000,', '"ab",'])
 def test_a_header_of_many_small_pieces_is_not_parsed(text, network_file):
-    header, body = mutated_model_files.split(network_file.read_bytes())
-    network_file.write_bytes(mutated_model_files.joined(header + (text * 10**6).encode(), body))
+    header, body = damage.split(network_file.read_bytes())
+    network_file.write_bytes(damage.joined(header + (text * 10**6).encode(), body))
     tracemalloc.start()
     with pytest.raises(ModelFileError, match="too many objects for a model file of this size"):
         load(network_file)
@@ -343,32 +342,6 @@ def test_parameters_that_control_running_are_not_read_from_a_file(saved, tmp_pat
                 load(tmp_path / "model")
             forged += 1
     assert forged > 12
-
-
-def mutate(count, seed):
-    result = warm.run(["-m", "tests.support.mutated_model_files", count, seed])
-    assert result.returncode == 0, result.stderr[-3000:]
-    outcome = json.loads(result.stdout)
-    assert outcome["same"] + outcome["refused"] + outcome["forged"] == count
-    assert set(outcome["kinds"]) == {m.__name__ for m in mutated_model_files.MUTATIONS}
-    assert outcome["kinds"]["flip_bits"] == {"refused": sum(outcome["kinds"]["flip_bits"].values())}
-    assert outcome["memory"] < 10
-    assert outcome["seconds"] < 5
-    return outcome
-
-
-@pytest.mark.slow
-def test_mutated_files_load_the_same_model_or_are_refused():
-    outcome = mutate(300, 1)
-    assert outcome["refused"] > 150
-    assert outcome["forged"] > 2  # a forged file may contain another model, but must do no harm
-
-
-@pytest.mark.full
-def test_10_000_mutated_files_load_the_same_model_or_are_refused(capsys):
-    outcome = mutate(10_000, 2)
-    with capsys.disabled():
-        print(f"\n10 000 mutated model files: {json.dumps(outcome)}")
 
 
 @pytest.mark.parametrize(

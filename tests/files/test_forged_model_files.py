@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from tests.support.damage import OF_MODELS
 from tests.support.forging.attacks import ATTACKS
 from tests.support.forging.uses import COMMANDS, USES
 
@@ -18,8 +19,8 @@ def run(*command):
     return json.loads(result.stdout)
 
 
-def forge(count, seed):
-    outcome = run("-m", "tests.support.forged_model_files", str(count), str(seed))
+def forge(count, seed, damaged):
+    outcome = run("-m", "tests.support.forged_model_files", *map(str, (count, seed, damaged)))
     causes = [
         f"{found['count']} x {cause}\n  --replay {found['seed']} ({found['name']}): {found['said']}"
         for cause, found in outcome.pop("causes").items()
@@ -27,24 +28,28 @@ def forge(count, seed):
     assert not causes, "\n".join(causes)
     assert outcome["failed"] == 0
     assert outcome["memory"] < 10
-    assert outcome["files"] == outcome["refused"] + outcome["works"] == count + len(ATTACKS)
+    assert (
+        outcome["files"] == outcome["refused"] + outcome["works"] == count + damaged + len(ATTACKS)
+    )
+    assert set(outcome["damage"]) == {f"damage: {change.__name__}" for change in OF_MODELS}
+    assert set(outcome["damage"]["damage: flip_bits"]) == {"refused"}
     return outcome
 
 
 @pytest.mark.slow
 def test_forged_files_are_refused_or_load_as_working_models():
-    outcome = forge(40, 0)
-    assert outcome["refused"] > 28
+    outcome = forge(40, 0, 300)
+    assert outcome["refused"] > 300
     assert outcome["works"] > 5
     assert set(outcome["uses"]) == {*USES, *COMMANDS}  # otherwise the test proves little
 
 
 @pytest.mark.full
 def test_20_000_forged_files(capsys):
-    outcome = forge(20_000, 3)
+    outcome = forge(20_000, 3, 10_000)
     assert outcome["works"] > 1000
     with capsys.disabled():
-        print(f"\n20 000 forged model files: {json.dumps(outcome)}")
+        print(f"\n20 000 forged and 10 000 damaged model files: {json.dumps(outcome)}")
 
 
 # ---- the checks themselves -----------------------------------------------------------------

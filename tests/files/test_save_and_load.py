@@ -24,7 +24,7 @@ from quadric.core import _quadratic_form as quadratic_form
 from quadric.core._layers import Quadratic
 from quadric.explain import explain
 from quadric.files import _safetensors as container, info
-from tests.support import mutated_model_files, warm
+from tests.support import damage, warm
 from tests.support.model_file_models import MODELS, answers, make, numbers
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -161,7 +161,7 @@ def test_other_safetensors_readers_find_the_parameters(network_file):
     assert sorted(tensors) == [f"layers.{l}.{name}" for l in (0, 1) for name in "QWb"]
     assert np.array_equal(tensors["layers.0.Q"], quadratic_form.pack(network.layers[0].Q).T)
     assert np.array_equal(tensors["layers.1.W"], network.layers[1].W)
-    header, _ = mutated_model_files.split(network_file.read_bytes())
+    header, _ = damage.split(network_file.read_bytes())
     assert list(json.loads(header)["__metadata__"]) == ["quadric"]
     description = json.loads(json.loads(header)["__metadata__"]["quadric"])
     assert sorted(description) == ["extra", "format", "hash", "model", "versions"]

@@ -20,13 +20,18 @@ from quadric.apps.shell import app
 from tests.support import warm
 from tests.support.sweep_process import RECIPE, TASKS, end_the_worker, images, table
 
-distributed = pytest.importorskip("distributed")
 psutil = pytest.importorskip("psutil")
 
 pytestmark = pytest.mark.slow  # every test starts a cluster or a command
 
 DATA = images()
 FEW, HALF = TASKS[:6], TASKS[::2]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _distributed():
+    """Import it late, because all tests here are slow and it takes half a second."""
+    pytest.importorskip("distributed")
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +70,8 @@ class Cluster:
         return self
 
     def wait(self, count=1):
+        import distributed
+
         with distributed.Client(self.address, timeout=60, set_as_default=False) as client:
             client.wait_for_workers(count, timeout=60)
         return self
@@ -332,6 +339,8 @@ def test_a_killed_scheduler_is_reported_and_the_sweep_resumes(kills, new_cluster
 
 
 def test_a_missing_scheduler_or_worker_is_reported(store, monkeypatch):
+    import distributed
+
     monkeypatch.setattr(dask_module, "SECONDS_TO_CONNECT", 0.5)
     monkeypatch.setattr(dask_module, "SECONDS_TO_FIRST_WORKER", 0.5)
     with pytest.raises(ConnectionError, match=r"answered at 'tcp://127.0.0.1:1'"):

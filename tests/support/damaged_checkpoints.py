@@ -21,7 +21,7 @@ from quadric.errors import DivergenceError, ModelFileError, TableError
 from quadric.files import _safetensors as container
 from quadric.files._canonical_json import canonical
 from quadric.files._describe import describe
-from tests.support import mutated_model_files as bytes_of
+from tests.support.damage import OF_CONTAINERS, alter
 from tests.support.streams import StopError, go, parameters, stop_after, write_table
 
 ROWS = 300
@@ -96,33 +96,26 @@ def whole(description, described, arrays):
         return b""
 
 
-def changing(change):
+def changing(change, *, needs_arrays=False):
     """Return a damage that changes the run and state, and the arrays, of a checkpoint in place."""
 
     @functools.wraps(change)
     def damage(content, rng, others):
-        description, described, arrays = parts(content)
+        checkpoints = (parts(each) for each in [content, *others])
+        description, described, arrays = next(
+            each for each in checkpoints if each[2] or not needs_arrays
+        )
         change(described, arrays, rng)
         return whole(description, described, arrays)
 
     return damage
 
 
-def changing_arrays(change):
-    """Return a damage that changes the arrays of a checkpoint that has some."""
-
-    @functools.wraps(change)
-    def damage(content, rng, others):
-        checkpoints = (parts(each) for each in [content, *others])
-        description, described, arrays = next(each for each in checkpoints if each[2])
-        change(arrays, rng)
-        return whole(description, described, arrays)
-
-    return damage
+changing_arrays = functools.partial(changing, needs_arrays=True)
 
 
 @changing_arrays
-def missing_array(arrays, rng):
+def missing_array(described, arrays, rng):
     for _ in range(rng.choice((1, 1, 3, len(arrays)))):
         del arrays[rng.choice(sorted(arrays))]
 
@@ -134,7 +127,7 @@ def extra_array(described, arrays, rng):
 
 
 @changing_arrays
-def ill_shaped_array(arrays, rng):
+def ill_shaped_array(described, arrays, rng):
     name = rng.choice([name for name in sorted(arrays) if arrays[name].size])
     array = arrays[name]
     arrays[name] = rng.choice(
@@ -143,20 +136,20 @@ def ill_shaped_array(arrays, rng):
 
 
 @changing_arrays
-def array_of_another_dtype(arrays, rng):
+def array_of_another_dtype(described, arrays, rng):
     name = rng.choice(sorted(arrays))
     arrays[name] = arrays[name].view("<i8") if rng.randrange(2) else arrays[name].astype("<f4")
 
 
 @changing_arrays
-def numbers_that_are_not_finite(arrays, rng):
+def numbers_that_are_not_finite(described, arrays, rng):
     names = [name for name in sorted(arrays) if arrays[name].size and "numbers" not in name]
     array = arrays[rng.choice(names)].reshape(-1)
     array[rng.randrange(array.size)] = rng.choice((np.nan, np.inf, -np.inf))
 
 
 @changing_arrays
-def counters_out_of_range(arrays, rng):
+def counters_out_of_range(described, arrays, rng):
     """Set a counter to an invalid value; counters for which any value is valid are not used."""
     name = rng.choice(("model.numbers", "linear.numbers"))
     place = rng.choice([2, 3, 4, 5, 6, 8, 9, 10])
@@ -164,13 +157,13 @@ def counters_out_of_range(arrays, rng):
 
 
 @changing_arrays
-def negative_squares(arrays, rng):
+def negative_squares(described, arrays, rng):
     name = rng.choice([name for name in sorted(arrays) if ".square." in name])
     arrays[name].reshape(-1)[0] = -1.0
 
 
 @changing_arrays
-def swapped_models(arrays, rng):
+def swapped_models(described, arrays, rng):
     """Use the arrays of the baseline as those of the model, and vice versa."""
     names = {"model": "linear", "linear": "model"}
     swapped = dict(arrays)
@@ -191,16 +184,18 @@ def states_of_other_stages(content, rng, others):
     return whole(one[0], one[1], other[2])
 
 
+def parts_of(state, rng):
+    """Return the state, and its schema and a column or a profile."""
+    if "schema" in state:
+        return [state, state["schema"], rng.choice(state["schema"]["columns"])]
+    return [state, rng.choice(state["profiles"])]
+
+
 @changing
 def field_removed_or_added(described, arrays, rng):
     """Change the state, the schema, a column, a profile or the run."""
-    places = [described["state"], described["run"], described]
     state = described["state"]
-    if "schema" in state:
-        places += [state["schema"], state["schema"]["columns"][0]]
-    else:
-        places += [rng.choice(state["profiles"])]
-    node = rng.choice(places)
+    node = rng.choice([*parts_of(state, rng), described["run"], described])
     if rng.randrange(2):
         del node[rng.choice(sorted(node))]
     else:
@@ -211,13 +206,7 @@ def field_removed_or_added(described, arrays, rng):
 
 @changing
 def value_of_another_type(described, arrays, rng):
-    state = described["state"]
-    nodes = [state]
-    if "schema" in state:
-        nodes += [state["schema"], rng.choice(state["schema"]["columns"])]
-    else:
-        nodes += [rng.choice(state["profiles"])]
-    node = rng.choice(nodes)
+    node = rng.choice(parts_of(described["state"], rng))
     key = rng.choice(sorted(node))
     node[key] = rng.choice(
         [
@@ -291,20 +280,11 @@ def forge(described, arrays, rng):
         array = arrays[rng.choice([name for name in sorted(arrays) if arrays[name].size])]
         array.reshape(-1)[0] *= rng.choice((-1, 0, 2, 1e9, 1e200))
     else:
-        described["state"] = bytes_of.alter(described["state"], rng)
+        alter(described["state"], rng)
 
 
 DAMAGES = (
-    bytes_of.flip_bits,
-    bytes_of.flip_header,
-    bytes_of.set_bytes,
-    bytes_of.cut,
-    bytes_of.lengthen,
-    bytes_of.swap_headers,
-    bytes_of.swap_bodies,
-    bytes_of.huge_header,
-    bytes_of.change_entry,
-    bytes_of.other_formats,
+    *OF_CONTAINERS,
     missing_array,
     extra_array,
     ill_shaped_array,

@@ -20,6 +20,8 @@ from pathlib import Path
 
 import numpy as np
 
+from tests.support import damage
+
 MOST_MEMORY = 6 * 2**30  # bytes of address space, of which threads reserve more than they use
 SECONDS = 120  # time limit for one file
 ROWS = 120
@@ -73,24 +75,13 @@ def with_length(content, begin):
     return content[:-8] + struct.pack("<I", len(content) - 8 - begin) + content[-4:]
 
 
-def flip_bits(content, rng):
-    changed = bytearray(content)
-    for _ in range(rng.choice((1, 1, 2, 8))):
-        changed[rng.randrange(len(changed))] ^= 1 << rng.randrange(8)
-    return bytes(changed)
-
-
 def flip_footer(content, rng):
-    changed = bytearray(content)
-    for _ in range(rng.choice((1, 1, 1, 2))):
-        changed[rng.randrange(footer(content), len(changed))] ^= 1 << rng.randrange(8)
-    return bytes(changed)
+    return damage.flip_bits(content, rng, begin=footer(content))
 
 
 def set_byte_of_footer(content, rng):
-    changed = bytearray(content)
-    changed[rng.randrange(footer(content), len(changed))] = rng.choice((0, 1, 127, 128, 254, 255))
-    return bytes(changed)
+    place = rng.randrange(footer(content), len(content))
+    return damage.put(content, place, bytes([rng.choice((0, 1, 127, 128, 254, 255))]))
 
 
 def cut(content, rng):
@@ -105,14 +96,9 @@ def large_number_in_footer(content, rng):
 
 
 def large_number_in_pages(content, rng):
-    place, number = rng.randrange(4, footer(content)), rng.choice(LARGE)
-    return content[:place] + number + content[place + len(number) :]
-
-
-def replace_bytes(content, rng):
-    place = rng.randrange(len(content))
-    new = rng.randbytes(rng.randrange(60))
-    return content[:place] + new + content[place + rng.randrange(1, 60) :]
+    """Write a large number or zeros."""
+    number = rng.choice((*LARGE, bytes(rng.randrange(1, 300))))
+    return damage.put(content, rng.randrange(4, footer(content)), number)
 
 
 def other_length_of_footer(content, rng):
@@ -120,23 +106,9 @@ def other_length_of_footer(content, rng):
     return content[:-8] + struct.pack("<I", length) + content[-4:]
 
 
-def zeros(content, rng):
-    place = rng.randrange(4, footer(content))
-    count = min(rng.randrange(1, 300), len(content) - place)
-    return content[:place] + bytes(count) + content[place + count :]
-
-
 DAMAGES = (
-    flip_bits,
-    flip_bits,
-    flip_footer,
-    set_byte_of_footer,
-    cut,
-    large_number_in_footer,
-    large_number_in_pages,
-    replace_bytes,
-    other_length_of_footer,
-    zeros,
+    *(damage.flip_bits, flip_footer, set_byte_of_footer, cut, damage.replace_bytes),
+    *(large_number_in_footer, large_number_in_pages, other_length_of_footer),
 )
 
 
@@ -198,11 +170,11 @@ def run(count, seed):
             path.write_bytes(content)
             expected.append(reader.read(path)["content"])
         for i in range(count):
-            which, damage = rng.randrange(len(contents)), DAMAGES[i % len(DAMAGES)]
-            path.write_bytes(damage(contents[which], rng))
+            which, change = rng.randrange(len(contents)), DAMAGES[i % len(DAMAGES)]
+            path.write_bytes(change(contents[which], rng))
             said = reader.read(path)
             if said is None:
-                raise AssertionError((damage.__name__, i, reader.end()))
+                raise AssertionError((change.__name__, i, reader.end()))
             if "refused" in said:
                 assert "\n" not in said["refused"], said
                 assert str(path) in said["refused"], said
@@ -210,7 +182,7 @@ def run(count, seed):
                 reason = said["refused"].replace(str(path), "FILE")[:60]
                 result["reasons"][reason] = result["reasons"].get(reason, 0) + 1
             else:
-                assert said["rows"] == said["promised"], (damage.__name__, i, said)
+                assert said["rows"] == said["promised"], (change.__name__, i, said)
                 outcome = "same" if said["content"] == expected[which] else "another table"
             result[outcome] += 1
         code, errors = reader.end()

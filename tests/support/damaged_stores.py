@@ -23,6 +23,7 @@ from datetime import datetime
 from pathlib import Path
 
 from quadric.apps.paper.sweep import Result, Store, StoreError, Task, _store as store_module
+from tests.support import damage
 from tests.support.sweep_process import HERE, RECIPE
 
 RECIPES = [replace(RECIPE, epochs=(1, 2)), replace(RECIPE, epochs=(3, 4, 5))]
@@ -90,19 +91,8 @@ def rows(path, read_only):
 # ---- bytes ---------------------------------------------------------------------------------
 
 
-def flip_bits(content, rng):
-    for _ in range(rng.choice((1, 1, 1, 2, 8, 50))):
-        content[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
-
-
 def flip_header(content, rng):
-    for _ in range(rng.choice((1, 1, 2))):
-        content[rng.randrange(200)] ^= 1 << rng.randrange(8)
-
-
-def set_bytes(content, rng):
-    place, length = rng.randrange(len(content)), rng.randint(1, 60)
-    content[place : place + length] = rng.randbytes(length)
+    return damage.flip_bits(content, rng, end=200)
 
 
 def set_number(content, rng):
@@ -110,61 +100,76 @@ def set_number(content, rng):
     page = rng.randrange(len(content) // PAGE) * PAGE
     place = page + (100 if page == 0 else 0) + rng.randrange(40)
     value = rng.choice((0, 1, 2, 0x7FFFFFFF, 0xFFFFFFFF, rng.randrange(64)))
-    content[place : place + 4] = struct.pack(">I", value)
+    return damage.put(content, place, struct.pack(">I", value))
 
 
 def digits(content, rng):
     """Change a digit in a string, which leaves a plausible number."""
     places = [i for i, sign in enumerate(content) if 0x30 <= sign <= 0x39]
-    content[rng.choice(places)] = rng.randrange(0x30, 0x3A)
+    return damage.put(content, rng.choice(places), b"%d" % rng.randrange(10))
 
 
-def cut(content, rng):
-    del content[rng.choice((rng.randrange(len(content)), rng.randrange(5) * PAGE)) :]
-
-
-def lengthen(content, rng):
-    content += rng.randbytes(rng.choice((1, 100, PAGE)))
-
-
-def zero_page(content, rng):
-    page = rng.randrange(len(content) // PAGE) * PAGE
-    content[page : page + PAGE] = bytes(PAGE)
+def cut_pages(content, rng):
+    return content[: rng.randrange(5) * PAGE]
 
 
 def copy_page(content, rng):
-    one, two = (rng.randrange(len(content) // PAGE) * PAGE for _ in range(2))
-    content[one : one + PAGE] = content[two : two + PAGE]
-
-
-def insert_bytes(content, rng):
-    place = rng.randrange(len(content))
-    content[place:place] = rng.randbytes(rng.randint(1, 40))
+    """Replace a page with another one or with zeros."""
+    place, source = (rng.randrange(len(content) // PAGE) * PAGE for _ in range(2))
+    return damage.put(content, place, rng.choice((content[source : source + PAGE], bytes(PAGE))))
 
 
 BYTES = (
-    flip_bits,
-    flip_header,
-    set_bytes,
-    set_number,
-    digits,
-    cut,
-    lengthen,
-    zero_page,
-    copy_page,
-    insert_bytes,
+    *(damage.flip_bits, damage.replace_bytes, damage.cut, damage.lengthen),
+    *(flip_header, set_number, digits, cut_pages, copy_page),
 )
 
 
 # ---- tables --------------------------------------------------------------------------------
 
+# columns without types or constraints, which can contain NULL and NaN
+LOOSE = """
+CREATE TABLE loose AS SELECT * FROM runs;
+DROP TABLE runs;
+ALTER TABLE loose RENAME TO runs;
+UPDATE runs SET COLUMN = ?
+"""
+SCHEMA = "PRAGMA writable_schema = ON; UPDATE sqlite_master SET {} = ? WHERE name = '{}'"
+PARTS = ("runs", "meta", "sqlite_autoindex_runs_1", "sqlite_autoindex_meta_1")
+WRITTEN = ("accuracies", "seconds", "steps", "cpu", "finished_at", "digest")
+# statements with random values for `?`, COLUMN and SEED
+TABLES = {
+    "any value": ["UPDATE OR REPLACE runs SET COLUMN = ? WHERE seed = SEED"],
+    "loose table": [LOOSE],
+    "no column": [f"ALTER TABLE runs DROP COLUMN {name}" for name in WRITTEN],
+    "other column": [f"ALTER TABLE runs RENAME COLUMN {name} TO other" for name in COLUMNS],
+    "more": [
+        "ALTER TABLE runs ADD COLUMN more",
+        "CREATE TABLE more (x)",
+        "CREATE INDEX i ON runs (seed)",
+        "CREATE VIEW v AS SELECT * FROM runs",
+        "CREATE TRIGGER t AFTER INSERT ON runs BEGIN DELETE FROM runs; END",
+    ],
+    "no table": ["DROP TABLE runs", "DROP TABLE meta"],
+    "schema": [
+        SCHEMA.format(column, name)
+        for column in ("type", "name", "tbl_name", "rootpage", "sql")
+        for name in PARTS
+    ],
+    "meta": [
+        "UPDATE OR REPLACE meta SET name = ? WHERE name = 'format'",
+        "UPDATE OR REPLACE meta SET value = ? WHERE name = 'format'",
+    ],
+    "no rows": ["DELETE FROM meta", "DELETE FROM runs WHERE seed >= SEED"],
+    "setting": [
+        "PRAGMA journal_mode = DELETE",
+        *(f"PRAGMA {name} = SEED" for name in ("application_id", "user_version", "auto_vacuum")),
+    ],
+}
+VALUES = (*JUNK, 2, 3, 4, 5, 6, "CREATE TABLE runs (x)", "CREATE VIEW runs AS SELECT 1")
 
-def any_value(connection, rng):
-    column, seed = rng.choice(COLUMNS), rng.randrange(10)
-    return f"UPDATE OR REPLACE runs SET {column} = ? WHERE seed = {seed}", rng.choice(JUNK)
 
-
-def forged_value(connection, rng):
+def forge_value(connection, rng):
     """Change a value and compute a matching digest."""
     column = rng.choice((*COLUMNS[:-1], *["accuracies"] * 12, *["seconds", "steps", "kind"] * 3))
     wanted = store_module.TYPES[column]
@@ -172,95 +177,21 @@ def forged_value(connection, rng):
     value = rng.choice(values if rng.random() < 0.8 else JUNK)
     where = f"WHERE seed = {rng.randrange(10)} AND kind = 'reduced' AND recipe LIKE '%[1,2]%'"
     connection.execute(f"UPDATE OR REPLACE runs SET {column} = ? {where}", [value])
-    return f"UPDATE runs SET digest = digest({', '.join(COLUMNS[:-1])})", None
+    connection.execute(f"UPDATE runs SET digest = digest({', '.join(COLUMNS[:-1])})")
 
 
-def loose_table(connection, rng):
-    """Use columns without types or constraints, which can contain NULL and NaN."""
-    connection.execute("CREATE TABLE loose AS SELECT * FROM runs")
-    connection.execute("DROP TABLE runs")
-    connection.execute("ALTER TABLE loose RENAME TO runs")
-    return f"UPDATE runs SET {rng.choice(COLUMNS)} = ?", rng.choice(JUNK)
-
-
-def no_column(connection, rng):
-    column = rng.choice(("accuracies", "seconds", "steps", "cpu", "finished_at", "digest"))
-    return f"ALTER TABLE runs DROP COLUMN {column}", None
-
-
-def other_column(connection, rng):
-    return f"ALTER TABLE runs RENAME COLUMN {rng.choice(COLUMNS)} TO other", None
-
-
-def more(connection, rng):
-    statement = rng.choice(
-        (
-            "ALTER TABLE runs ADD COLUMN more",
-            "CREATE TABLE more (x)",
-            "CREATE INDEX i ON runs (seed)",
-            "CREATE VIEW v AS SELECT * FROM runs",
-            "CREATE TRIGGER t AFTER INSERT ON runs BEGIN DELETE FROM runs; END",
-        )
-    )
-    return statement, None
-
-
-def no_table(connection, rng):
-    return f"DROP TABLE {rng.choice(('runs', 'meta'))}", None
-
-
-def schema(connection, rng):
-    connection.execute("PRAGMA writable_schema = ON")
-    column = rng.choice(("type", "name", "tbl_name", "rootpage", "sql"))
-    name = rng.choice(("runs", "meta", "sqlite_autoindex_runs_1", "sqlite_autoindex_meta_1"))
-    value = rng.choice(
-        (*JUNK, 2, 3, 4, 5, 6, "CREATE TABLE runs (x)", "CREATE VIEW runs AS SELECT 1")
-    )
-    return f"UPDATE sqlite_master SET {column} = ? WHERE name = '{name}'", value
-
-
-def meta(connection, rng):
-    column = rng.choice(("name", "value"))
-    return f"UPDATE OR REPLACE meta SET {column} = ? WHERE name = 'format'", rng.choice(JUNK)
-
-
-def no_rows(connection, rng):
-    if rng.random() < 0.5:
-        return "DELETE FROM meta", None
-    return f"DELETE FROM runs WHERE seed >= {rng.randrange(10)}", None
-
-
-def setting(connection, rng):
-    name = rng.choice(("application_id", "user_version", "auto_vacuum", "journal_mode"))
-    value = "DELETE" if name == "journal_mode" else rng.randrange(3)
-    return f"PRAGMA {name} = {value}", None
-
-
-TABLES = (
-    any_value,
-    any_value,
-    forged_value,
-    forged_value,
-    forged_value,
-    loose_table,
-    no_column,
-    other_column,
-    more,
-    no_table,
-    schema,
-    meta,
-    no_rows,
-    setting,
-)
-
-
-def change_tables(path, change, rng):
+def change_tables(path, kind, rng):
     connection = sqlite3.connect(path, isolation_level=None)
     try:
         connection.create_function("digest", -1, lambda *values: store_module.digest(values))
         connection.execute("PRAGMA synchronous = OFF")
-        statement, value = change(connection, rng)
-        connection.execute(statement, [value] if "?" in statement else [])
+        if kind == "forged value":
+            forge_value(connection, rng)
+        else:
+            script = rng.choice(TABLES[kind]).replace("SEED", str(rng.randrange(10)))
+            script = script.replace("SET COLUMN", f"SET {rng.choice(COLUMNS)}")
+            for statement in [script] if "TRIGGER" in script else script.split(";"):
+                connection.execute(statement, [rng.choice(VALUES)] if "?" in statement else [])
         if rng.random() < 0.1:
             connection.execute("VACUUM")
     except (sqlite3.Error, TypeError):  # refused by SQLite itself, or bytes have no digest
@@ -315,15 +246,14 @@ def damaged(base, path, rng):
     for suffix in ("", "-wal", "-shm") if with_log else ("",):
         shutil.copy(f"{base}{'' if with_log else '.closed'}{suffix}", f"{path}{suffix}")
     if rng.random() < 0.5:
-        change = rng.choice(TABLES)
-        change_tables(path, change, rng)
+        kind = rng.choice((*TABLES, "any value", *["forged value"] * 3))
+        change_tables(path, kind, rng)
     else:
         change = rng.choice(BYTES)
         target = Path(f"{path}-wal") if with_log and rng.random() < 0.6 else path
-        content = bytearray(target.read_bytes())
-        change(content, rng)
-        target.write_bytes(content)
-    return change.__name__, change is forged_value
+        target.write_bytes(change(target.read_bytes(), rng))
+        kind = change.__name__
+    return kind, kind == "forged value"
 
 
 def main(count, seed):

@@ -1,15 +1,17 @@
 """Load and use thousands of forged model files, and detect any harm.
 
-    python -m tests.support.forged_model_files COUNT SEED
+    python -m tests.support.forged_model_files COUNT SEED [DAMAGED]
     python -m tests.support.forged_model_files --replay SEED [FILE]
 
 The first command prints, as JSON, how many were refused, how many loaded as a working model, and an
 example for each cause of failure. A file that does anything else, ends the process or takes too
-long is a failure. Expensive uses (fit, plot, commands) are tried on only some of the files; see
-`forging.uses`. SEED 0 uses only a few models.
+long is a failure. So is a file that was damaged without a valid hash and loads as another model;
+DAMAGED such files are tried, too. Expensive uses (fit, plot, commands) are tried on only some of
+the files; see `forging.uses`. SEED 0 uses only a few models.
 
 The second command repeats the checks of one file and prints the tracebacks. Here, SEED is a seed
-from the summary or the name of an attack in `forging.attacks`. The forged file is written to FILE.
+from the summary (such as 'damaged 7') or the name of an attack in `forging.attacks`. The forged
+file is written to FILE.
 """
 
 import json
@@ -24,30 +26,35 @@ if __name__ == "__main__":  # before NumPy starts threads, which make a fork uns
     os.environ.update({f"{name}_NUM_THREADS": "1" for name in threads})
     os.environ.update(POLARS_MAX_THREADS="1", MPLBACKEND="Agg")
 
+from tests.support.damage import TRACE
 from tests.support.forging.attacks import ATTACKS
 from tests.support.forging.files import forged
 from tests.support.forging.originals import SMALL_SEEDS, originals
 from tests.support.forging.workers import outcomes, warm_up
 
 
-def run(count, seed):
-    """Examine the attacks and `count` forged files."""
+def run(count, seed, damaged=0):
+    """Examine the attacks, `count` forged files and files with damaged bytes."""
     files = originals(seed * SMALL_SEEDS)
     warm_up(files)
     first = seed * SMALL_SEEDS
     result = {"files": 0, "refused": 0, "works": 0, "failed": 0, "memory": 0.0}
-    uses, told, causes = Counter(), Counter(), {}
-    for outcome in outcomes([*ATTACKS, *range(first, first + count)], files):
+    uses, told, causes, kinds = Counter(), Counter(), {}, {}
+    seeds = [*range(first, first + count), *(f"damaged {first + i}" for i in range(damaged))]
+    for outcome in outcomes([*ATTACKS, *seeds], files):
         result["files"] += 1
         result["memory"] = max(result["memory"], outcome["memory"])
         uses.update(outcome["uses"])
         told.update(outcome["told"])
         kind = "failed" if outcome["failures"] else "refused" if "refused" in outcome else "works"
         result[kind] += 1
+        if outcome["said"][0].startswith("damage"):
+            kinds.setdefault(outcome["said"][0], Counter())[kind] += 1
         for cause, trace in outcome["failures"]:
             _add(causes.setdefault(cause, {"count": 0, "seeds": []}), outcome, trace)
     causes = dict(sorted(causes.items(), key=lambda item: -item[1]["count"]))
-    return {**result, "uses": dict(uses), "told": dict(told), "causes": causes}
+    assert not TRACE.exists(), "a command in a pickle was run"
+    return {**result, "uses": dict(uses), "told": dict(told), "damage": kinds, "causes": causes}
 
 
 def _add(found, outcome, trace):
@@ -60,8 +67,8 @@ def _add(found, outcome, trace):
 
 def replay(seed, keep=None):
     """Repeat the checks of one file and print the details."""
-    seed = seed if seed in ATTACKS else int(seed)
-    files = originals(0 if seed in ATTACKS else seed)
+    seed = int(seed) if seed.isdigit() else seed
+    files = originals(int(str(seed).split()[-1]) if seed not in ATTACKS else 0)
     if keep is not None:
         Path(keep).write_bytes(forged(seed, files)[1])
     warm_up(files)
@@ -77,4 +84,4 @@ if __name__ == "__main__":
     if sys.argv[1] == "--replay":
         replay(*sys.argv[2:])
     else:
-        print(json.dumps(run(int(sys.argv[1]), int(sys.argv[2])), indent=1))
+        print(json.dumps(run(*map(int, sys.argv[1:])), indent=1))

@@ -11,10 +11,8 @@ was killed, and how many temporary files remain.
 
 import json
 import mmap
-import os
 import random
 import re
-import signal
 import sys
 import tempfile
 import time
@@ -23,6 +21,7 @@ from pathlib import Path
 
 import quadric
 from quadric import Network
+from tests.support.killing import killed
 
 STAGES = ("making", "writing", "renaming")
 PATIENCE = 60  # seconds, for a busy machine
@@ -67,12 +66,7 @@ def run(count, seed):
             whole.append(path.read_bytes())
         found, stages, halfway = [0, 0], Counter(), 0
         for _ in range(count):
-            child = os.fork()
-            if child == 0:
-                keep_saving(models, path, stage)
-            wait(rng, stage)
-            os.kill(child, signal.SIGKILL)
-            assert os.waitpid(child, 0)[1] == signal.SIGKILL  # it was saving until it was killed
+            killed(lambda _: keep_saving(models, path, stage), lambda: wait(rng, stage))
             stages[STAGES[stage[0]]] += 1
             found[whole.index(path.read_bytes())] += 1  # raises an error if it is neither
             assert quadric.load(path).n_inputs == 200

@@ -10,14 +10,15 @@ store with every run that was reported as stored.
 import json
 import os
 import random
-import signal
 import sys
 import tempfile
 import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 from quadric.apps.paper.sweep import Result, Store, Task
+from tests.support.killing import killed
 from tests.support.sweep_process import HERE, RECIPE
 
 RESULT = Result((0.25, 0.5, 0.75), 1.5, 600)
@@ -37,25 +38,6 @@ def store_runs(path, pipe):
                 os.write(pipe, b".")
 
 
-def killed(path, seconds):
-    """Return the number of runs that a process had stored when it was killed."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(reading)
-        try:
-            store_runs(path, writing)
-        finally:
-            os._exit(1)  # an error, because only a kill ends a child
-    os.close(writing)
-    time.sleep(seconds)
-    os.kill(child, signal.SIGKILL)
-    _, status = os.waitpid(child, 0)
-    assert os.WTERMSIG(status) == signal.SIGKILL
-    with open(reading, "rb") as stream:
-        return len(stream.read())
-
-
 def main(count, seed):
     rng, outcomes = random.Random(seed), Counter()
     with tempfile.TemporaryDirectory() as directory:
@@ -63,7 +45,8 @@ def main(count, seed):
         for number in range(count):
             if rng.random() < 0.3:
                 path, told = Path(directory) / f"{number}.sqlite", 0
-            told += killed(path, rng.choice((0.003, 0.01, 0.05)) * rng.random() * 2)
+            seconds = rng.choice((0.003, 0.01, 0.05)) * rng.random() * 2
+            told += len(killed(partial(store_runs, path), partial(time.sleep, seconds)))
             found = seeds(path) if path.exists() else []
             # the last run may have been stored but not reported
             assert found == list(range(len(found)))

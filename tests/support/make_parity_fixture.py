@@ -6,8 +6,6 @@ of the equations (layers, compiled loop, torch, ONNX) is tested against these nu
 layout are those of model files: 'layers.0.Q' is the row-major upper triangle, shape (m, n(n+1)/2).
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

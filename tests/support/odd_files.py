@@ -48,18 +48,24 @@ def add(header, body, name, values):
     ]
 
 
+def wrong(header, body, error, **facts):
+    return Odd(text(header, body).encode(), error, **facts)
+
+
 def right(header, body, **facts):
     return Odd(text(header, body).encode(), rows=len(body), **facts)
 
 
-def plain(rng, header, body):
-    return right(header, body)
+def labelled(header, body, words):
+    """Use these words as labels, in turn."""
+    body = [[*row[:-1], words[i % len(words)]] for i, row in enumerate(body)]
+    return right(header, body, classes=len(words))
 
 
 def long_row(rng, header, body):
     at = int(rng.integers(len(body)))
     body[at] = [*body[at], "more"]
-    return Odd(text(header, body).encode(), f"row {at + 1} of")
+    return wrong(header, body, f"row {at + 1} of")
 
 
 def short_row(rng, header, body):
@@ -78,7 +84,7 @@ def quoted(rng, header, body):
 
 def open_quote(rng, header, body):
     body[int(rng.integers(len(body)))][2] = '"red'
-    return Odd(text(header, body).encode(), "quote")
+    return wrong(header, body, "quote")
 
 
 def byte_order_mark(rng, header, body):
@@ -95,38 +101,14 @@ def latin_1(rng, header, body):
     return Odd(text(header, body).encode("latin-1"), "is not in UTF-8: byte ")
 
 
-def utf_16(rng, header, body):
-    return Odd(text(header, body).encode("utf-16"), rows=len(body))
-
-
-def utf_16_without_mark(rng, header, body):
-    return Odd(text(header, body).encode("utf-16-le"), "byte 1 is zero")
-
-
 def repeated_name(rng, header, body):
     header[1] = header[0]
-    return Odd(text(header, body).encode(), "columns named 'x'")
+    return wrong(header, body, "columns named 'x'")
 
 
 def empty_name(rng, header, body):
     body = [[str(i), *row] for i, row in enumerate(body)]  # as pandas writes an index
     return right(["", *header], body, left_out=frozenset(["column 1 (no name)"]))
-
-
-def no_names(rng, header, body):
-    return Odd(text(["", "", "", ""], body).encode(), "has no column names")
-
-
-def only_a_header(rng, header, body):
-    return Odd(text(header, []).encode(), "no rows")
-
-
-def empty_file(rng, header, body):
-    return Odd(b"\n" * int(rng.integers(0, 3)), "is empty")
-
-
-def one_class(rng, header, body):
-    return Odd(text(header, [[*row[:-1], "in"] for row in body]).encode(), "only one class, 'in'")
 
 
 def all_missing(rng, header, body):
@@ -153,38 +135,16 @@ def formulas(rng, header, body):
     return right(header, body, classes=5, target="=label")
 
 
-def large_whole_numbers(rng, header, body):
-    """Labels and categories that floats cannot distinguish."""
-    body = [[*row[:-1], str(2**53 + i % 3)] for i, row in enumerate(body)]
-    return right(header, body, classes=3)
-
-
 def infinite(rng, header, body):
     at = int(rng.integers(len(body)))
     body[at][0] = str(rng.choice(["inf", "-inf", "Infinity", "1e999", "1e200"]))
-    return Odd(text(header, body).encode(), f"in row {at + 1}: numbers must be finite")
+    return wrong(header, body, f"in row {at + 1}: numbers must be finite")
 
 
 def missing_labels(rng, header, body):
     for at in rng.choice(np.arange(4, len(body)), 3, replace=False):
         body[at][-1] = str(rng.choice(["", "?", "NULL"]))
     return right(header, body)
-
-
-def no_labels(rng, header, body):
-    return Odd(text(header, [[*row[:-1], ""] for row in body]).encode(), "are missing")
-
-
-def carriage_returns(rng, header, body):
-    return Odd(text(header, body, end="\r\n").encode(), rows=len(body))
-
-
-def only_carriage_returns(rng, header, body):
-    return Odd(text(header, body, end="\r").encode(), "has CR line endings.")
-
-
-def other_separators(rng, header, body):
-    return Odd(text(header, body, str(rng.choice([";", "\t", "|"]))).encode(), rows=len(body))
 
 
 def one_value(rng, header, body):
@@ -202,7 +162,7 @@ def mistyped_number(rng, header, body):
     header, body = table(rng, 80)
     body[17][0] = "1,5o"
     body[17] = [f'"{body[17][0]}"', *body[17][1:]]
-    return Odd(text(header, body).encode(), "the first is '1,5o' in row 18")
+    return wrong(header, body, "the first is '1,5o' in row 18")
 
 
 def booleans(rng, header, body):
@@ -215,10 +175,6 @@ def booleans(rng, header, body):
 def blank_lines(rng, header, body):
     count = int(rng.integers(1, 4))
     return right(header, [*body[:5], *[[]] * count, *body[5:]])
-
-
-def two_rows(rng, header, body):
-    return right(header, body[:2])
 
 
 def missing_values_of_each_spelling(rng, header, body):
@@ -238,45 +194,9 @@ def spelled_numbers(rng, header, body):
     return right(header, body)
 
 
-def strange_labels(rng, header, body):
-    words = ["ja, é", "😀 \x1b[31m", "[red]x[/red]", "a" * 300, "="]
-    return right(
-        header, [[*row[:-1], f'"{words[i % 5]}"'] for i, row in enumerate(body)], classes=5
-    )
-
-
-def whole_number_labels(rng, header, body):
-    words = ["0", "1.0", "2"]
-    return right(header, [[*row[:-1], words[i % 3]] for i, row in enumerate(body)], classes=3)
-
-
-def only_labels(rng, header, body):
-    return Odd(text(["label"], [[row[-1]] for row in body]).encode(), "no column is left")
-
-
-def no_such_target(rng, header, body):
-    return Odd(text(header, body).encode(), "there is no column 'species'", target="species")
-
-
-def compressed(rng, header, body):
-    return Odd(gzip.compress(text(header, body).encode()), rows=len(body))
-
-
 def cut_gzip(rng, header, body):
     content = gzip.compress(text(header, body).encode())
     return Odd(content[: -int(rng.integers(1, 9))], "is a damaged gzip file")
-
-
-def zip_archive(rng, header, body):
-    return Odd(b"PK\x03\x04" + rng.bytes(500), "is a zip archive or a spreadsheet")
-
-
-def zero_byte_first(rng, header, body):
-    return Odd(b"\x00" + rng.bytes(500), "byte 0 is zero")
-
-
-def damaged_parquet(rng, header, body):
-    return Odd(b"PAR1" + rng.bytes(500), "damaged Parquet")
 
 
 def rare_class(rng, header, body):
@@ -301,52 +221,81 @@ def many_columns(rng, header, body):
     return right([*for_names, *header], body, options=("--kind", "reduced", "--hidden", "2"))
 
 
-KINDS = (
-    plain,
-    long_row,
-    short_row,
-    quoted,
-    open_quote,
-    byte_order_mark,
-    latin_1,
-    utf_16,
-    utf_16_without_mark,
-    repeated_name,
-    empty_name,
-    no_names,
-    only_a_header,
-    empty_file,
-    one_class,
-    all_missing,
-    dates,
-    times_of_day,
-    formulas,
-    large_whole_numbers,
-    infinite,
-    missing_labels,
-    no_labels,
-    carriage_returns,
-    only_carriage_returns,
-    other_separators,
-    one_value,
-    identifiers,
-    mistyped_number,
-    booleans,
-    blank_lines,
-    two_rows,
-    missing_values_of_each_spelling,
-    blanks_around,
-    spelled_numbers,
-    strange_labels,
-    whole_number_labels,
-    only_labels,
-    no_such_target,
-    compressed,
-    cut_gzip,
-    zip_archive,
-    zero_byte_first,
-    damaged_parquet,
-    rare_class,
-    many_classes,
-    many_columns,
-)
+# ---- kinds that need only one expression -----------------------------------------------------
+
+LARGE = [str(2**53 + i) for i in range(3)]  # floats cannot distinguish them
+STRANGE = [f'"{word}"' for word in ("ja, é", "😀 \x1b[31m", "[red]x[/red]", "a" * 300, "=")]
+SIMPLE = {
+    "plain": lambda rng, header, body: right(header, body),
+    "two_rows": lambda rng, header, body: right(header, body[:2]),
+    "large_whole_numbers": lambda rng, header, body: labelled(header, body, LARGE),
+    "strange_labels": lambda rng, header, body: labelled(header, body, STRANGE),
+    "whole_number_labels": lambda rng, header, body: labelled(header, body, ["0", "1.0", "2"]),
+    "utf_16": lambda rng, header, body: Odd(text(header, body).encode("utf-16"), rows=len(body)),
+    "carriage_returns": lambda rng, header, body: Odd(
+        text(header, body, end="\r\n").encode(), rows=len(body)
+    ),
+    "other_separators": lambda rng, header, body: Odd(
+        text(header, body, str(rng.choice([";", "\t", "|"]))).encode(), rows=len(body)
+    ),
+    "compressed": lambda rng, header, body: Odd(
+        gzip.compress(text(header, body).encode()), rows=len(body)
+    ),
+    "utf_16_without_mark": lambda rng, header, body: Odd(
+        text(header, body).encode("utf-16-le"), "byte 1 is zero"
+    ),
+    "only_carriage_returns": lambda rng, header, body: Odd(
+        text(header, body, end="\r").encode(), "has CR line endings."
+    ),
+    "no_names": lambda rng, header, body: wrong([""] * 4, body, "has no column names"),
+    "only_a_header": lambda rng, header, body: wrong(header, [], "no rows"),
+    "one_class": lambda rng, header, body: wrong(
+        header, [[*row[:-1], "in"] for row in body], "only one class, 'in'"
+    ),
+    "no_labels": lambda rng, header, body: wrong(
+        header, [[*row[:-1], ""] for row in body], "are missing"
+    ),
+    "only_labels": lambda rng, header, body: wrong(
+        ["label"], [[row[-1]] for row in body], "no column is left"
+    ),
+    "no_such_target": lambda rng, header, body: wrong(
+        header, body, "there is no column 'species'", target="species"
+    ),
+    "empty_file": lambda rng, header, body: Odd(b"\n" * int(rng.integers(0, 3)), "is empty"),
+    "zip_archive": lambda rng, header, body: Odd(
+        b"PK\x03\x04" + rng.bytes(500), "is a zip archive or a spreadsheet"
+    ),
+    "zero_byte_first": lambda rng, header, body: Odd(b"\x00" + rng.bytes(500), "byte 0 is zero"),
+    "damaged_parquet": lambda rng, header, body: Odd(b"PAR1" + rng.bytes(500), "damaged Parquet"),
+}
+KINDS = SIMPLE | {
+    kind.__name__: kind
+    for kind in (
+        long_row,
+        short_row,
+        quoted,
+        open_quote,
+        byte_order_mark,
+        latin_1,
+        repeated_name,
+        empty_name,
+        all_missing,
+        dates,
+        times_of_day,
+        formulas,
+        infinite,
+        missing_labels,
+        one_value,
+        identifiers,
+        mistyped_number,
+        booleans,
+        blank_lines,
+        missing_values_of_each_spelling,
+        blanks_around,
+        spelled_numbers,
+        cut_gzip,
+        rare_class,
+        many_classes,
+        many_columns,
+    )
+}

@@ -11,15 +11,15 @@ from quadric.apps.shell import app
 from tests.support.odd_files import KINDS, table
 
 
-def check_odd_file(make, seed, directory):
+def check_odd_file(kind, seed, directory):
     """Check for a correct result or a one-line error."""
     rng = np.random.default_rng(seed)
-    odd = make(rng, *table(rng))
-    data, model = directory / f"{make.__name__}_{seed}.csv", directory / f"{make.__name__}.quadric"
+    odd = KINDS[kind](rng, *table(rng))
+    data, model = directory / f"{kind}_{seed}.csv", directory / f"{kind}.quadric"
     data.write_bytes(odd.content)
     arguments = ["train", data, "-t", odd.target, "-o", model, "--json", *odd.options]
     result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    context = f"{make.__name__}, seed {seed}: {result.output}"
+    context = f"{kind}, seed {seed}: {result.output}"
     if odd.error is not None:
         assert result.exit_code == 1, context
         assert result.stderr.startswith("error: "), context
@@ -46,12 +46,12 @@ def check_odd_file(make, seed, directory):
 
 @pytest.mark.sample(20)
 @pytest.mark.slow
-@pytest.mark.parametrize("make", KINDS)
-def test_odd_files(make, tmp_path):
-    check_odd_file(make, 0, tmp_path)
+@pytest.mark.parametrize("kind", KINDS)
+def test_odd_files(kind, tmp_path):
+    check_odd_file(kind, 0, tmp_path)
 
 
 @pytest.mark.full
 def test_3000_odd_files_give_a_correct_result_or_a_one_line_error(tmp_path):
     for seed in range(3000):
-        check_odd_file(KINDS[seed % len(KINDS)], seed, tmp_path)
+        check_odd_file(list(KINDS)[seed % len(KINDS)], seed, tmp_path)

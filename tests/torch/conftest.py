@@ -1,6 +1,11 @@
-"""The random state of torch."""
+"""The random state of torch, and tests that need two processes."""
+
+import os
 
 import pytest
+
+# torchrun sets this variable in the processes that it starts: see test_distributed.py
+collect_ignore = [] if "RANK" in os.environ else ["two_processes"]
 
 
 @pytest.fixture

@@ -9,11 +9,10 @@ integers are sizes or indices.
 
 import contextlib
 import copy
+import functools
 import json
 
 from tests.support.forging.trees import pick, places, put, short, whole
-
-__all__ = ["MUTATIONS", "RAW"]
 
 RAW = "\1"  # marks a number that JSON allows but Python's json does not write
 SIZES = (
@@ -188,32 +187,45 @@ NAMED = {
 }
 
 
-def sizes(description, tensors, rng, other):
-    place = pick(description, rng, whole)
-    if place is None:
-        return None
-    value = place[0][place[1]]
+def at(wanted=lambda value: True):
+    """Return a decorator: the mutation gets a random place with such a value, if there is any."""
+
+    def decorator(change):
+        @functools.wraps(change)
+        def mutation(description, tensors, rng, other):
+            place = pick(description, rng, wanted)
+            return place and change(place, place[0][place[1]], rng, description, other)
+
+        return mutation
+
+    return decorator
+
+
+def some(kind):
+    return lambda value: isinstance(value, kind) and value
+
+
+@at(whole)
+def sizes(place, value, rng, description, other):
     near = (value + 1, value - 1, -value, 1000 * value, str(value), [value])
     if abs(value) < 10**300:
         near += (float(value),)
     return put(place, rng.choice(SIZES + near))
 
 
-def floats(description, tensors, rng, other):
-    place = pick(description, rng, lambda value: type(value) is float)
-    return place and put(place, rng.choice((*FLOATS, -place[0][place[1]])))
+@at(lambda value: type(value) is float)
+def floats(place, value, rng, description, other):
+    return put(place, rng.choice((*FLOATS, -value)))
 
 
-def flags(description, tensors, rng, other):
-    place = pick(description, rng, lambda value: value is None or type(value) is bool)
-    return place and put(place, rng.choice((True, False, None, 1, 0, "True", [], 40)))
+@at(lambda value: value is None or type(value) is bool)
+def flags(place, value, rng, description, other):
+    return put(place, rng.choice((True, False, None, 1, 0, "True", [], 40)))
 
 
-def words(description, tensors, rng, other):
+@at(lambda value: type(value) is str)
+def words(place, value, rng, description, other):
     """Replace a string with another one, from a list or from elsewhere in the files."""
-    place = pick(description, rng, lambda value: type(value) is str)
-    if place is None:
-        return None
     elsewhere = pick(rng.choice((description, other[0])), rng, lambda value: type(value) is str)
     choices = [rng.choice(WORDS)]
     if elsewhere is not None:
@@ -225,10 +237,9 @@ def _tuple(items):
     return {"type": "tuple", "items": items}
 
 
-def types(description, tensors, rng, other):
+@at()
+def types(place, value, rng, description, other):
     """Replace a value with one of another type: a string, a number, a list, a dict or null."""
-    place = pick(description, rng)
-    value = place[0][place[1]]
     turned = [str(value), [value], {"value": value}]
     if isinstance(value, dict):
         turned += [list(value.values()), list(map(list, value.items()))]
@@ -237,10 +248,9 @@ def types(description, tensors, rng, other):
     return put(place, rng.choice((*JUNK, *turned)))
 
 
-def nesting(description, tensors, rng, other):
+@at()
+def nesting(place, value, rng, description, other):
     """Wrap a value once or many times, or unwrap it."""
-    place = pick(description, rng)
-    value = place[0][place[1]]
     if isinstance(value, (dict, list)) and value and rng.random() < 0.5:
         inner = rng.choice(list(value.values()) if isinstance(value, dict) else value)
         return put(place, inner)
@@ -250,12 +260,10 @@ def nesting(description, tensors, rng, other):
     return put(place, value)
 
 
-def lists(description, tensors, rng, other):
+@at(some(list))
+def lists(place, value, rng, description, other):
     """Repeat, remove, swap or reorder entries; empty a list or make it many times longer."""
-    place = pick(description, rng, lambda value: isinstance(value, list) and value)
-    if place is None:
-        return None
-    value = list(place[0][place[1]])
+    value = list(value)
     i, j = rng.randrange(len(value)), rng.randrange(len(value))
     match rng.randrange(7):
         case 0:
@@ -275,27 +283,19 @@ def lists(description, tensors, rng, other):
     return put(place, value)
 
 
-def same_sum(description, tensors, rng, other):
+@at(lambda value: isinstance(value, list) and len(value) > 1 and all(map(whole, value)))
+def same_sum(place, value, rng, description, other):
     """Move numbers of a list far apart without changing their sum."""
-    place = pick(
-        description,
-        rng,
-        lambda value: isinstance(value, list) and len(value) > 1 and all(map(whole, value)),
-    )
-    if place is None:
-        return None
-    value, far = list(place[0][place[1]]), rng.choice((1, 2, 1000, 10**8, 2**31, 2**62))
+    value, far = list(value), rng.choice((1, 2, 1000, 10**8, 2**31, 2**62))
     i, j = rng.sample(range(len(value)), 2)
     value[i], value[j] = value[i] + far, value[j] - far
     return put(place, value)
 
 
-def partners(description, tensors, rng, other):
+@at(some(list))
+def partners(place, value, rng, description, other):
     """Remove or duplicate the same entry in all lists of equal length, consistently."""
-    place = pick(description, rng, lambda value: isinstance(value, list) and value)
-    if place is None:
-        return None
-    length = len(place[0][place[1]])
+    length = len(value)
     i, lose = rng.randrange(length), rng.random() < 0.5
     alike = [
         holder[key]
@@ -310,22 +310,17 @@ def partners(description, tensors, rng, other):
     return f"entry {i} of {len(alike)} lists of length {length} {'lost' if lose else 'doubled'}"
 
 
-def remove(description, tensors, rng, other):
-    place = pick(description, rng)
-    holder, key, path = place
-    del holder[key]
-    return f"{path} removed"
+@at()
+def remove(place, value, rng, description, other):
+    del place[0][place[1]]
+    return f"{place[2]} removed"
 
 
-def rename(description, tensors, rng, other):
-    place = pick(description, rng, lambda value: isinstance(value, dict) and value)
-    if place is None:
-        return None
-    holder = place[0][place[1]]
+@at(some(dict))
+def rename(place, holder, rng, description, other):
     old = rng.choice(list(holder))
-    strange = pick(other[0], rng, lambda value: isinstance(value, dict) and value)
-    names = [*NAMED, old + "_", "_" + old, *strange[0][strange[1]]]
-    new = rng.choice(names)
+    strange = pick(other[0], rng, some(dict))
+    new = rng.choice([*NAMED, old + "_", "_" + old, *strange[0][strange[1]]])
     holder[new] = holder.pop(old)
     return f"{place[2]}: {old} renamed {new}"
 

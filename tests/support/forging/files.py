@@ -7,11 +7,10 @@ from unittest import mock
 
 from quadric.errors import ModelFileError
 from quadric.files import _safetensors as container
+from tests.support import damage
 from tests.support.forging import descriptions, tensors
 from tests.support.forging.attacks import ATTACKS
 from tests.support.forging.descriptions import RAW
-
-__all__ = ["forged", "seal"]
 
 MUTATIONS = descriptions.MUTATIONS + tensors.MUTATIONS
 TRIES = 20
@@ -20,7 +19,7 @@ TRIES = 20
 def forged(seed, originals):
     """Return the original, the content of a forged file, and a description of the changes.
 
-    `seed` is a number, or the name of an attack.
+    `seed` is a number, the name of an attack, or another string for damage without a valid hash.
     """
     if seed in ATTACKS:
         fixture, attack = ATTACKS[seed]
@@ -29,6 +28,11 @@ def forged(seed, originals):
         attack(description, arrays)
         return original, seal(description, arrays), [f"attack: {seed}"]
     rng = random.Random(seed)
+    if isinstance(seed, str):
+        original, other = rng.choice(originals), rng.choice(originals)
+        change = rng.choice(damage.OF_MODELS)
+        contents = [seal(file.description, file.tensors) for file in (original, other)]
+        return original, change(contents[0], rng, contents[1:]), [f"damage: {change.__name__}"]
     while True:
         original, other = rng.choice(originals), rng.choice(originals)
         content, said = _mutated(original, other, rng)

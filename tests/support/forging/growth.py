@@ -131,14 +131,14 @@ FORMAT = "{feature_name}" * 14
 
 
 @growing
-def nested_formats(tensors, levels=8, **options):
+def nested_formats(tensors, levels=8, names=("x",), output=None):
     """Each level repeats the names 14 times."""
     step = identity(1)
     for level in range(levels):
-        step = columns(
-            tensors, f"c{level}", ("a", step, [0]), verbose_feature_names_out=FORMAT, **options
-        )
-    return pipeline(step, regressor(1, tensors, ["x"]))
+        step = columns(tensors, f"c{level}", ("a", step, [0]), verbose_feature_names_out=FORMAT)
+    if output is not None:
+        step["facts"]["output"] = output
+    return pipeline(step, regressor(1, tensors, names))
 
 
 @growing
@@ -152,58 +152,50 @@ def nested_formats_in_unions(tensors):
 @growing
 def nested_formats_for_a_table(tensors):
     """`predict` builds the names."""
-    step = identity(1)
-    for level in range(8):
-        output = {"output": "pandas"} if level == 7 else {}
-        form = {"verbose_feature_names_out": FORMAT}
-        step = columns(tensors, f"c{level}", ("a", step, [0]), facts=output, **form)
-    return pipeline(step, regressor(1, tensors))
+    return nested_formats.__wrapped__(tensors, names=None, output="pandas")
 
 
 @growing
-def long_step_name(tensors, names=True):
+def long_step_name(tensors):
     every = np.arange(MANY)
     step = columns(tensors, "c", ("a" * LONG, identity(MANY), every))
-    names = [f"x{i}" for i in every] if names else None
-    return pipeline(step, regressor(MANY, tensors, names))
+    return pipeline(step, regressor(MANY, tensors, [f"x{i}" for i in every]))
+
+
+def encoder_of_a_long_name(tensors, first="a", **facts):
+    facts["feature_names_in_"] = texts(tensors, "column", [first + "a" * LONG])
+    return one_hot(tensors, "h", [sorted(str(i) for i in range(MANY))], **facts)
 
 
 @growing
-def long_column_name(tensors, names=True, **facts):
-    column = {"feature_names_in_": texts(tensors, "column", ["\U0001f600" + "a" * LONG]), **facts}
-    step = one_hot(tensors, "h", [sorted(str(i) for i in range(MANY))], **column)
-    names = [f"x{i}" for i in range(MANY)] if names else None
-    return pipeline(step, regressor(MANY, tensors, names))
+def long_column_name(tensors):
+    step = encoder_of_a_long_name(tensors, "\U0001f600")
+    return pipeline(step, regressor(MANY, tensors, [f"x{i}" for i in range(MANY)]))
 
 
 @growing
 def long_column_name_for_a_table(tensors):
     """`predict` and `explain` build the names."""
-    return long_column_name.__wrapped__(tensors, names=False, output="pandas")
+    step = encoder_of_a_long_name(tensors, "\U0001f600", output="pandas")
+    return pipeline(step, regressor(MANY, tensors))
 
 
 @growing
 def long_column_name_after_a_step_without_names(tensors):
     """The pipeline does not know the number of its columns."""
-    column = {"feature_names_in_": texts(tensors, "column", ["a" * LONG]), "output": "pandas"}
-    step = one_hot(tensors, "h", [sorted(str(i) for i in range(MANY))], **column)
+    step = encoder_of_a_long_name(tensors, output="pandas")
     return pipeline("passthrough", step, regressor(MANY, tensors))
 
 
 @growing
 def long_names_before_a_projection(tensors):
     """The names are built and then dropped."""
-    column = {"feature_names_in_": texts(tensors, "column", ["a" * LONG])}
-    step = one_hot(tensors, "h", [sorted(str(i) for i in range(MANY))], **column)
-    facts = {
-        "components_": array(tensors, "p", np.eye(MANY)[:1]),
-        "mean_": array(tensors, "m", np.zeros(MANY)),
-        "noise_variance_": 0.0,
-        "n_samples_": 10,
-    }
-    for name in ("explained_variance_", "explained_variance_ratio_", "singular_values_"):
-        facts[name] = array(tensors, name, np.ones(1))
-    step = pipeline(step, fitted("PCA", facts))
+    scalars = ("explained_variance_", "explained_variance_ratio_", "singular_values_")
+    facts = {name: array(tensors, name, np.ones(1)) for name in scalars}
+    facts["components_"] = array(tensors, "p", np.eye(MANY)[:1])
+    facts["mean_"] = array(tensors, "m", np.zeros(MANY))
+    facts |= {"noise_variance_": 0.0, "n_samples_": 10}
+    step = pipeline(encoder_of_a_long_name(tensors), fitted("PCA", facts))
     return pipeline(step, regressor(1, tensors, ["pca0"]))
 
 
@@ -415,24 +407,6 @@ def a_long_type(tensors):
 # ---- other -----------------------------------------------------------------------------------
 
 
-def indices_of_many_steps(count=800, n=20_000):
-    """In format 1, indices belong to names, and several steps could have the same name."""
-    made = [named("a", "passthrough", [0]) for _ in range(count)]
-    indices = {"type": "dict", "items": [["a", [7] * n]]}
-    step = {
-        "type": "estimator",
-        "class": "ColumnTransformer",
-        "parameters": {"transformers": made, "remainder": "drop"},
-        "fitted": {
-            "transformers_": made,
-            "sparse_output_": False,
-            "_transformer_to_input_indices": indices,
-        },
-    }
-    extra = {"padding": "a" * 200_000}
-    return seal({"extra": extra, "model": step, "versions": {}, "format": 1}, {})
-
-
 @growing
 def many_tensors(tensors, count=5_000):
     """Tensors without content that the model does not use."""
@@ -440,6 +414,3 @@ def many_tensors(tensors, count=5_000):
     model = regressor(2, tensors)
     model["facts"]["loss_curve_"] = array(tensors, "loss_curve_", np.zeros(50_000))
     return model
-
-
-GROWTH["indices_of_many_steps"] = indices_of_many_steps

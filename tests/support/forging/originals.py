@@ -11,8 +11,6 @@ from quadric.files import _safetensors as container
 from tests.support.forging import make_fixtures
 from tests.support.model_file_models import MODELS, make, table
 
-__all__ = ["Original", "originals"]
-
 FIXTURES = make_fixtures.FIXTURES
 FEW = (
     "network reduced float32",

@@ -3,11 +3,11 @@
 The arguments and results of a mutation are those of `tests.support.forging.descriptions`.
 """
 
+import functools
+
 import numpy as np
 
 from tests.support.forging.trees import places, whole
-
-__all__ = ["MUTATIONS"]
 
 EXTREMES = (np.nan, np.inf, -np.inf, 1e308, -1e308, 1e30, -1.0, 0.0, -0.0, 5e-324, 1e-300)
 WHOLE_EXTREMES = (0, -1, 1, 2, 2**31, 2**62, 2**63 - 1, -(2**63))
@@ -18,12 +18,29 @@ def _tensor(tensors, rng, wanted=lambda array: True):
     return rng.choice(found) if found else None
 
 
-def values(description, tensors, rng, other):
+def to_tensor(wanted):
+    """Return a decorator: the mutation gets the name and a copy of such a tensor, if any.
+
+    It returns the changed tensor and a description of the change.
+    """
+
+    def decorator(change):
+        @functools.wraps(change)
+        def mutation(description, tensors, rng, other):
+            name = _tensor(tensors, rng, wanted)
+            if name is None:
+                return None
+            tensors[name], said = change(np.array(tensors[name]), rng)
+            return f"{name}: {said}"
+
+        return mutation
+
+    return decorator
+
+
+@to_tensor(lambda array: array.size)
+def values(array, rng):
     """Change one number or all of them to non-finite, huge, negative, zero or denormal values."""
-    name = _tensor(tensors, rng, lambda array: array.size)
-    if name is None:
-        return None
-    array = np.array(tensors[name])
     which = slice(None) if rng.random() < 0.4 else rng.randrange(array.size)
     if array.dtype.kind == "f":
         with np.errstate(over="ignore"):
@@ -33,17 +50,13 @@ def values(description, tensors, rng, other):
     else:
         new = rng.choice((0, 1)) if array.dtype.kind == "b" else rng.randrange(256)
     array.reshape(-1)[which] = new
-    tensors[name] = array
-    return f"{name}[{which}] = {new}"
+    return array, f"[{which}] = {new}"
 
 
-def signs(description, tensors, rng, other):
-    name = _tensor(tensors, rng, lambda array: array.dtype.kind in "fi")
-    if name is None:
-        return None
+@to_tensor(lambda array: array.dtype.kind in "fi")
+def signs(array, rng):
     factor = rng.choice((-1, 1000, 0))
-    tensors[name] = tensors[name] * tensors[name].dtype.type(factor)
-    return f"{name} times {factor}"
+    return array * array.dtype.type(factor), f"times {factor}"
 
 
 def _reshaped(array, rng):
@@ -133,12 +146,10 @@ def contents(description, tensors, rng, other):
     return f"tensors {first} and {second} swapped, lost or one more"
 
 
-def texts(description, tensors, rng, other):
+@to_tensor(lambda array: array.dtype == np.uint8 and array.size > 1)
+def texts(array, rng):
     """Write invalid bytes into text, or repeat or reorder pieces."""
-    name = _tensor(tensors, rng, lambda array: array.dtype == np.uint8 and array.size > 1)
-    if name is None:
-        return None
-    array = np.array(tensors[name]).reshape(-1)
+    shape, array = array.shape, array.reshape(-1)
     step = rng.choice([n for n in (1, 2, 3, 4, 8, 12, 16, 20) if array.size % n == 0])
     pieces = array.reshape(-1, step)
     i, j = rng.randrange(len(pieces)), rng.randrange(len(pieces))
@@ -154,23 +165,18 @@ def texts(description, tensors, rng, other):
         case 4:  # half a character, and code points out of range
             last = rng.choice((b"\0\xd8\0\0", b"\0\0\x11\0", b"\0\0\0\0"))
             array[-4:] = np.frombuffer(last, np.uint8)[-array[-4:].size :]
-    tensors[name] = np.array(pieces).reshape(tensors[name].shape)
-    return f"{name}: pieces of {step} bytes"
+    return np.array(pieces).reshape(shape), f"pieces of {step} bytes"
 
 
-def moved_sums(description, tensors, rng, other):
+@to_tensor(lambda array: array.dtype.kind == "i" and array.size > 1)
+def moved_sums(array, rng):
     """Move integers of a tensor far apart without changing their sum."""
-    name = _tensor(tensors, rng, lambda array: array.dtype.kind == "i" and array.size > 1)
-    if name is None:
-        return None
-    array, far = np.array(tensors[name]), rng.choice((1, 2, 10**8, 2**62))
-    flat = array.reshape(-1)
+    flat, far = array.reshape(-1), rng.choice((1, 2, 10**8, 2**62))
     i, j = rng.sample(range(flat.size), 2)
     with np.errstate(over="ignore"):
         flat[i] += far
         flat[j] -= far
-    tensors[name] = array
-    return f"{name}: {far} from {j} to {i}"
+    return array, f"{far} from {j} to {i}"
 
 
 MUTATIONS = (

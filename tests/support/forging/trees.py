@@ -1,7 +1,5 @@
 """Find and change values in a tree of JSON."""
 
-__all__ = ["pick", "places", "put", "short", "whole"]
-
 
 def places(tree, path=""):
     """Yield (holder, key, path) for every value inside the tree."""

@@ -17,12 +17,12 @@ from pathlib import Path
 
 import quadric
 from quadric.errors import ModelFileError
+from quadric.files._canonical_json import canonical
+from quadric.files._describe import describe
 from tests.support.forging.attacks import ATTACKS
 from tests.support.forging.files import forged, seal
 from tests.support.forging.uses import COMMANDS, USES, told
 from tests.support.forging.watch import HarmError, Watch
-
-__all__ = ["outcomes", "warm_up"]
 
 SPARE = 2**19  # bytes of memory that the smallest file may need
 MOST_MEMORY = 10  # times the file's size
@@ -158,14 +158,27 @@ def _examine(seed, file, path, watch, send):
     model = attempt("load", lambda: quadric.load(path))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    result["memory"] = (peak - SPARE) / len(content)
+    result["memory"] = max(0.0, (peak - SPARE) / max(len(content), 1))
     if result["memory"] > MOST_MEMORY:
         result["failures"].append((f"load: {MOST_MEMORY} times the file's size in memory", ""))
+    if model is not None and said[0].startswith("damage") and not same(model, original):
+        result["failures"].append(("load: another model than the undamaged file's", said[0]))
     for use, (action, share) in (COMMANDS if model is None else USES | COMMANDS).items():
         if seed in ATTACKS or rng.random() < share:
             result["uses"].append(use)
             attempt(use, lambda action=action: action(model, original.X, original.y, path))
     return result
+
+
+def same(model, original):
+    """Return whether a model is, bit for bit, the one of the original file."""
+    description, tensors = describe(model)
+    held, wanted = (
+        {name: (array.shape, array.tobytes()) for name, array in each.items()}
+        for each in (tensors, original.tensors)
+    )
+    texts = [canonical(each["model"]) for each in (description, original.description)]
+    return texts[0] == texts[1] and held == wanted
 
 
 def _children():
@@ -204,9 +217,11 @@ def warm_up(originals):
     """Use every original once, so that everything is imported; the originals must not fail."""
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "model.quadric"
-        for name, description, tensors, X, y in originals:
+        for original in originals:
+            name, description, tensors, X, y = original
             path.write_bytes(seal(description, tensors))
             model = quadric.load(path)
+            assert same(model, original), name
             for use, (action, _) in USES.items():
                 try:
                     action(model, X, y, path)

@@ -1,4 +1,4 @@
-"""Checks of layers under `fully_shard`, for two processes: see `two_processes`."""
+"""Layers under `fully_shard`, on two processes."""
 
 import warnings
 from copy import deepcopy
@@ -20,7 +20,12 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor, Shard, distribute_tensor
 
-from tests.torch.two_processes import batch, network, share_of, shared_directory
+from tests.support.two_processes import batch, network, share_of, shared_directory
+
+# torch warns about every random draw into a sharded tensor on a CPU
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:DTensor random operators may not have complete support"
+)
 
 WHOLE = StateDictOptions(full_state_dict=True)
 OFF_LOADED = StateDictOptions(full_state_dict=True, cpu_offload=True)
@@ -54,7 +59,7 @@ def adam(model):
     return torch.optim.AdamW(model.parameters(), lr=0.01, weight_decay=0.1)
 
 
-def Q_is_there_when_unsharded():
+def test_Q_is_there_when_unsharded():
     model, plain = sharded(network()), network()
     for module in (model[2], model):
         with pytest.raises(RuntimeError, match=r"not available.*: call unshard\(\) on the module"):
@@ -69,13 +74,13 @@ def Q_is_there_when_unsharded():
         _ = model[2].Q
 
 
-def Q_can_be_assigned():
+def test_Q_can_be_assigned():
     model, plain = sharded(network()), network()
     plain[2].Q = model[2].Q = torch.randn(7, 141, 141, dtype=torch.float64)
     check_same(model, plain)
 
 
-def state_dict_holds_the_shares_themselves():
+def test_state_dict_holds_the_shares_themselves():
     model, plain = sharded(network()), network()
     packed = model.state_dict()["2.packed"]
     assert packed.shape == (10011, 7)
@@ -96,7 +101,7 @@ def state_dict_holds_the_shares_themselves():
         assert list(model.state_dict()) == list(plain.state_dict())
 
 
-def sharded_state_dict_is_loaded():
+def test_sharded_state_dict_is_loaded():
     model, plain = sharded(network(1)), network()
     model.load_state_dict(sharded(network()).state_dict())
     check_same(model, plain)
@@ -104,7 +109,7 @@ def sharded_state_dict_is_loaded():
     torch.testing.assert_close(model(batch()), plain(batch()))
 
 
-def full_state_dict_is_read_and_set():
+def test_full_state_dict_is_read_and_set():
     plain, other = network(), network(1).state_dict()
     model = sharded(network(1))
     whole = get_model_state_dict(model, options=WHOLE)
@@ -128,7 +133,7 @@ def full_state_dict_is_read_and_set():
     check_same(single, plain.float())
 
 
-def wrong_state_dicts_are_refused():
+def test_wrong_state_dicts_are_refused():
     model, before = sharded(network()), network()
     state = model.state_dict()
     del state["2.packed"]
@@ -146,7 +151,7 @@ def wrong_state_dicts_are_refused():
     assert torch.equal(model[2].packed.full_tensor(), before[2].packed)
 
 
-def training_is_that_of_one_process():
+def test_training_is_that_of_one_process():
     X = batch()
     model, plain = sharded(network()), network()
     norm = train(model, adam(model), share_of(X)).full_tensor()
@@ -155,14 +160,14 @@ def training_is_that_of_one_process():
         torch.testing.assert_close(ours.full_tensor(), theirs, rtol=1e-9, atol=1e-11)
 
 
-def inputs_may_have_more_dimensions():
+def test_inputs_may_have_more_dimensions():
     X = batch()
     model, plain = sharded(network()), network()  # a view would make FSDP warn
     torch.testing.assert_close(model(X.reshape(2, 12, 9)), plain(X).reshape(2, 12, 3))
     torch.testing.assert_close(model(X[0]), plain(X[0]))
 
 
-def training_resumes_from_a_checkpoint():
+def test_training_resumes_from_a_checkpoint():
     X = share_of(batch())
     model = sharded(network())
     optimizer = adam(model)
@@ -213,7 +218,7 @@ def check_states(state, expected):
         assert torch.equal(tensor, expected[name]), name
 
 
-def frozen_parameters_may_be_left_out():
+def test_frozen_parameters_may_be_left_out():
     for full in (False, True):
         options = StateDictOptions(ignore_frozen_params=True, strict=False, full_state_dict=full)
         model, other, expected = sharded(network(1)), sharded(network()), network(1)
@@ -228,7 +233,7 @@ def frozen_parameters_may_be_left_out():
         check_same(model, expected)
 
 
-def wrapped_layers_keep_their_names():
+def test_wrapped_layers_keep_their_names():
     model, plain = network(1), network()
     model[2] = checkpoint_wrapper(model[2])
     model = sharded(model)
@@ -242,7 +247,7 @@ def wrapped_layers_keep_their_names():
         torch.testing.assert_close(ours.full_tensor(), theirs, rtol=1e-9, atol=1e-11)
 
 
-def parameters_may_be_bfloat16():
+def test_parameters_may_be_bfloat16():
     policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
     model, plain = sharded(network(dtype=torch.float32), mp_policy=policy), network()
     X = batch().float()
@@ -263,7 +268,7 @@ def meta_network():
         return sharded(network())
 
 
-def made_on_the_meta_device():
+def test_made_on_the_meta_device():
     plain = network()
     model = meta_network()
     model.to_empty(device="cpu")
@@ -298,7 +303,7 @@ def made_on_the_meta_device():
     torch.testing.assert_close(model(batch()), plain(batch()))
 
 
-def initial_values_are_drawn():
+def test_initial_values_are_drawn():
     model = sharded(network())
     model[2].reset_parameters("identity")
     assert torch.equal(whole_Q(model), torch.eye(141, dtype=torch.float64).expand(7, 141, 141))
@@ -318,7 +323,7 @@ def whole_Q(model):
     return Q
 
 
-def replicated_and_sharded():
+def test_replicated_and_sharded():
     for shape in ((1, 2), (2, 1)):
         mesh = init_device_mesh("cpu", shape, mesh_dim_names=("replicate", "shard"))
         model, plain = sharded(network(1), mesh=mesh), network()
@@ -329,22 +334,3 @@ def replicated_and_sharded():
         only_rank_0 = plain.state_dict() if dist.get_rank() == 0 else {}
         set_model_state_dict(model, only_rank_0, options=FROM_RANK_0)
         check_same(model, plain)
-
-
-CHECKS = [
-    Q_is_there_when_unsharded,
-    Q_can_be_assigned,
-    state_dict_holds_the_shares_themselves,
-    sharded_state_dict_is_loaded,
-    full_state_dict_is_read_and_set,
-    wrong_state_dicts_are_refused,
-    training_is_that_of_one_process,
-    inputs_may_have_more_dimensions,
-    training_resumes_from_a_checkpoint,
-    frozen_parameters_may_be_left_out,
-    wrapped_layers_keep_their_names,
-    parameters_may_be_bfloat16,
-    made_on_the_meta_device,
-    initial_values_are_drawn,
-    replicated_and_sharded,
-]

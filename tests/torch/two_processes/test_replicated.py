@@ -1,4 +1,4 @@
-"""Checks of layers under `DistributedDataParallel`, for two processes: see `two_processes`."""
+"""Layers under `DistributedDataParallel`, on two processes."""
 
 import warnings
 from copy import deepcopy
@@ -15,7 +15,7 @@ from torch.distributed.checkpoint.state_dict import (
 )
 from torch.nn.parallel import DistributedDataParallel
 
-from tests.torch.two_processes import batch, network, share_of, shared_directory
+from tests.support.two_processes import batch, network, share_of, shared_directory
 
 
 def loss(model, X):
@@ -50,23 +50,23 @@ def check_steps(model, plain, steps=3):
         assert torch.equal(first, ours)  # both processes are bit-identical
 
 
-def training_is_that_of_one_process():
+def test_training_is_that_of_one_process():
     # process 1 uses the values that process 0 has drawn
     check_steps(DistributedDataParallel(network(dist.get_rank())), network())
 
 
-def gradients_may_be_views_of_buckets():
+def test_gradients_may_be_views_of_buckets():
     # buckets so small that Q alone needs more than one bucket
     model = DistributedDataParallel(network(), gradient_as_bucket_view=True, bucket_cap_mb=0.01)
     check_steps(model, network())
 
 
-def graph_may_be_static():
+def test_graph_may_be_static():
     model = DistributedDataParallel(network(), static_graph=True)
     check_steps(model, network())
 
 
-def gradients_accumulate_without_synchronizing():
+def test_gradients_accumulate_without_synchronizing():
     model, plain = DistributedDataParallel(network()), network()
     with model.no_sync():
         for seed in (1, 2):
@@ -77,7 +77,7 @@ def gradients_accumulate_without_synchronizing():
     check_gradients(model, plain)
 
 
-def model_may_be_compiled():
+def test_model_may_be_compiled():
     model = torch.compile(DistributedDataParallel(network()), backend="aot_eager")
     with warnings.catch_warnings():
         # torch warns about every compiled autograd.Function
@@ -92,7 +92,7 @@ def check_same(model, plain):
     assert all(torch.equal(t, state[name]) for name, t in get_model_state_dict(model).items())
 
 
-def states_are_those_of_the_layers():
+def test_states_are_those_of_the_layers():
     model, plain = DistributedDataParallel(network(1)), network()
     assert list(model.state_dict()) == [f"module.{name}" for name in plain.state_dict()]
     assert model.state_dict()["module.2.packed"].shape == (10011, 7)
@@ -106,7 +106,7 @@ def states_are_those_of_the_layers():
     check_same(compiled, plain)
 
 
-def states_of_one_part_are_read_and_set():
+def test_states_of_one_part_are_read_and_set():
     model, plain = DistributedDataParallel(network(1)), network()
     with warnings.catch_warnings():
         # torch gives a deprecation warning for every model
@@ -119,7 +119,7 @@ def states_of_one_part_are_read_and_set():
     check_same(model, expected)
 
 
-def frozen_parameters_may_be_left_out():
+def test_frozen_parameters_may_be_left_out():
     only_trained = StateDictOptions(ignore_frozen_params=True, strict=False)
     model, plain = DistributedDataParallel(network(1)), network()
     for each in (model.module, plain):
@@ -133,7 +133,7 @@ def frozen_parameters_may_be_left_out():
     check_same(model, expected)
 
 
-def checkpoints_are_loaded_in_place():
+def test_checkpoints_are_loaded_in_place():
     def made(seed):
         model = DistributedDataParallel(network(seed))
         return model, torch.optim.AdamW(model.parameters(), lr=0.01)
@@ -162,16 +162,3 @@ def checkpoints_are_loaded_in_place():
     train(model, optimizer)
     train(again, second)
     check_same(again, model.module)
-
-
-CHECKS = [
-    training_is_that_of_one_process,
-    gradients_may_be_views_of_buckets,
-    graph_may_be_static,
-    gradients_accumulate_without_synchronizing,
-    model_may_be_compiled,
-    states_are_those_of_the_layers,
-    states_of_one_part_are_read_and_set,
-    frozen_parameters_may_be_left_out,
-    checkpoints_are_loaded_in_place,
-]
