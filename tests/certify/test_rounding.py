@@ -11,7 +11,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from quadric import Network, QuadraticClassifier, QuadraticLogisticRegression
 from quadric.certify import _radius, radius
-from quadric.certify._model import precision_of
+from quadric.certify._model_and_rounding import precision_of
 from quadric.core import Linear, Quadratic
 from quadric.models import affine_map
 from tests.support.attacks import attack, near_ties

@@ -19,7 +19,7 @@ from sklearn.preprocessing import (
 
 from quadric import Network, QuadraticClassifier, QuadraticLogisticRegression
 from quadric.certify import radius
-from quadric.certify._model import absolute_layers, shares
+from quadric.certify._model_and_rounding import absolute_layers, shares
 from quadric.core import Linear, Quadratic
 from quadric.kernels import underflows
 from tests.support.adversary import STEPS

@@ -7,7 +7,6 @@ from html.parser import HTMLParser
 import pytest
 
 from quadric import Network, QuadraticRegressor, separate
-from quadric.estimators import _messages
 from quadric.explain import explain
 from quadric.utils import notebook
 
@@ -100,7 +99,9 @@ def test_progress_in_a_notebook_is_a_bar_that_is_updated(monkeypatch):
     assert not notebook.has_display()
 
 
-def test_progress_elsewhere_is_printed_in_lines(monkeypatch):
+def test_progress_elsewhere_is_printed_in_lines(monkeypatch, capsys):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: False, raising=False)
-    monkeypatch.setattr(_messages, "_lines", lambda *_: "lines")
-    assert _messages.progress("fit", 3) == "lines"
+    model = QuadraticRegressor((), alpha=0.1, verbose=True, max_iter=50, random_state=0)
+    model.fit(POINTS, [0.0, 1.0, 2.0, 3.0, 4.0, 5.0])
+    lines = capsys.readouterr().err.splitlines()
+    assert f"epoch {model.n_iter_} of 50, loss" in lines[-1]

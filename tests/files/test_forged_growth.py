@@ -19,7 +19,7 @@ from quadric.files import _safetensors as container, info
 from quadric.files._canonical_json import canonical
 from quadric.files._describe import describe
 from quadric.models import Columns, Limits, split
-from quadric.models._table import name_lengths
+from quadric.models._supported_steps import name_lengths
 from tests.support.forging import growth
 from tests.support.pipeline_cases import CASES, fitted_case
 

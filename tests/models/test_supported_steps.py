@@ -22,7 +22,7 @@ from quadric import QuadraticLogisticRegression, load, save
 from quadric.explain import explain
 from quadric.models import ModelView, UnknownStepError, find, operations, split, width_after
 from quadric.models._saved_classes import RUNNING
-from quadric.models._table import STEPS
+from quadric.models._supported_steps import STEPS
 from tests.support.pipeline_cases import (
     CASES,
     GAPS,

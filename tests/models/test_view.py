@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PowerTransformer, StandardScaler
 
 from quadric import Network, QuadraticClassifier, QuadraticLogisticRegression, certify, models
-from quadric.models import ModelView, NotAffineError, _view
+from quadric.models import ModelView, NotAffineError, _model_view
 
 X, Y = load_iris(return_X_y=True)
 NAMES = ["sepal length", "sepal width", "petal length", "petal width"]
@@ -105,10 +105,10 @@ def test_a_radius_reads_and_folds_the_model_once(pipeline, bilinear, monkeypatch
     model = Network.create(4, BILINEAR, rng=0) if bilinear else pipeline
     network = ModelView.of(model).network
     for owner, name in [
-        (_view, "split"),
-        (_view, "fold_layers"),
-        (certify._model, "fold_layers"),
-        (_view, "layer_to_quadratic"),
+        (_model_view, "split"),
+        (_model_view, "fold_layers"),
+        (certify._model_and_rounding, "fold_layers"),
+        (_model_view, "layer_to_quadratic"),
     ]:
         count(owner, name)
     certify.radius(model, X[:5] if bilinear else FRAME[:5])

@@ -7,7 +7,7 @@ import pytest
 from sklearn import metrics
 
 from quadric.apps.shell.tables._evaluation import ClassMetrics, NumberMetrics, evaluate
-from quadric.apps.shell.tables._test_table import Sample
+from quadric.apps.shell.tables._held_out import Sample
 
 
 def predictions(n, k, seed=0):

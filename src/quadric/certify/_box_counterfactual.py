@@ -10,7 +10,7 @@ from itertools import product
 import numpy as np
 
 from quadric.certify._box_faces import Tie, Walk, descend, visit
-from quadric.certify._model import Nearest
+from quadric.certify._model_and_rounding import Nearest
 from quadric.certify._radius import Scores
 from quadric.certify._rows import Row
 from quadric.checks import Array

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from quadric.certify._box_counterfactual import SAME, Candidates
-from quadric.certify._model import CertifiedModel, certified_model, view_of_classifier
+from quadric.certify._model_and_rounding import CertifiedModel, certified_model, view_of_classifier
 from quadric.certify._radius import kept_scores
 from quadric.certify._rows import Change, Row, changes_of, in_words, one_row, written
 from quadric.checks import Array, check_choice

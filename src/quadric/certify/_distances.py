@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from quadric.certify._model import TINY, norm, power_of_two
+from quadric.certify._model_and_rounding import TINY, norm, power_of_two
 from quadric.checks import Array
 from quadric.geometry import CACHED, steps_to_surface
 

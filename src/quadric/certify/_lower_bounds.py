@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from quadric.certify._distances import gamma
-from quadric.certify._model import (
+from quadric.certify._model_and_rounding import (
     SLACK,
     TINY,
     CertifiedModel,

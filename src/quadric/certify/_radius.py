@@ -26,7 +26,7 @@ from quadric.certify._distances import (
     quick_bounds,
 )
 from quadric.certify._lower_bounds import LowerBounds
-from quadric.certify._model import (
+from quadric.certify._model_and_rounding import (
     SLACK,
     CertifiedModel,
     Nearest,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from quadric.certify._distances import EPS
-from quadric.certify._model import CertifiedModel
+from quadric.certify._model_and_rounding import CertifiedModel
 from quadric.checks import Array
 from quadric.utils import visible
 

@@ -14,16 +14,7 @@ from sklearn.utils import check_random_state
 from quadric.core import Stack, draw_layers
 from quadric.errors import MemoryLimitError
 from quadric.estimators import _data
-from quadric.estimators._data import FitData, Problem
-from quadric.estimators._fitted import FittedAttributes
-from quadric.estimators._messages import (
-    progress,
-    warn_about_training,
-    warn_not_converged,
-    warn_user,
-)
-from quadric.estimators._parameters import IfIncremental, NetworkParameters
-from quadric.estimators._selection import (
+from quadric.estimators._auto_choice import (
     STOCHASTIC_ALPHA,
     Candidate,
     Choice,
@@ -32,6 +23,15 @@ from quadric.estimators._selection import (
     hidden_sizes,
     solver_for,
 )
+from quadric.estimators._data import FitData, Problem
+from quadric.estimators._fitted_attributes import FittedAttributes
+from quadric.estimators._messages import (
+    progress,
+    warn_about_training,
+    warn_not_converged,
+    warn_user,
+)
+from quadric.estimators._parameters import IfIncremental, NetworkParameters
 from quadric.network import Network
 from quadric.training import Architecture, History, Options, Samples, TrainingState, train
 

@@ -20,7 +20,7 @@ from quadric.checks import Array, unmasked
 from quadric.core import accuracy
 from quadric.estimators._base import QuadraticNetworkEstimator
 from quadric.estimators._data import FitData, Problem, check_inputs, with_class_weight
-from quadric.estimators._fitted import ClassPredictions
+from quadric.estimators._fitted_attributes import ClassPredictions
 from quadric.estimators._parameters import IfIncremental
 
 

@@ -23,7 +23,7 @@ from quadric.estimators._data import (
     warn_about_scales,
     with_class_weight,
 )
-from quadric.estimators._fitted import ClassPredictions, NeuronAttributes
+from quadric.estimators._fitted_attributes import ClassPredictions, NeuronAttributes
 from quadric.estimators._messages import progress, warn_not_converged, warn_user
 from quadric.network import Network
 from quadric.training import Architecture, Options, TrainingState, train

@@ -1,6 +1,6 @@
 """Parameters of the network estimators, and whether they allow `partial_fit`.
 
-`_selection` defines what 'auto' stands for.
+`_auto_choice` defines what 'auto' stands for.
 """
 
 from collections.abc import Callable

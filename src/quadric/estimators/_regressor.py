@@ -11,7 +11,7 @@ from quadric.checks import Array
 from quadric.core import ACTIVATIONS
 from quadric.estimators._base import QuadraticNetworkEstimator
 from quadric.estimators._data import FitData, Problem
-from quadric.estimators._fitted import predict_from_logits
+from quadric.estimators._fitted_attributes import predict_from_logits
 
 LINKS = {"squared_error": "identity", "poisson": "exponential"}  # the last activation
 

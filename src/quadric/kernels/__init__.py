@@ -48,7 +48,7 @@ _NAMES = {
         "values",
     ),
     "_quadratic_form_loops": ("roundings", "underflows"),
-    "_rows": ("compress_rows",),
+    "_rows": ("compress_rows", "count_nonzeros"),
     "_sgd": ("sgd_epoch",),
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}

@@ -49,6 +49,7 @@ def _on_arm(builder):
 
 
 MODES = {"x86_64": _on_x86, "aarch64": _on_arm, "arm64": _on_arm}
+IS_SUPPORTED = ARCHITECTURE in MODES
 
 
 def set_mode(builder, architecture=ARCHITECTURE):

@@ -288,6 +288,12 @@ def nonzero_mask(typingctx, block):
 
 
 @intrinsic
+def count_bits(typingctx, mask):
+    """The number of bits that are set."""
+    return types.intp(types.uint64), _emit(lambda build, mask: build.ctpop(mask))
+
+
+@intrinsic
 def lowest_bit(typingctx, mask):
     """The position of the lowest set bit."""
     return types.intp(types.uint64), _emit(lambda build, mask: build.cttz(mask, I1(1)))

@@ -5,6 +5,7 @@ import numba
 from quadric.kernels._compiling import EntryPoint, inline
 from quadric.kernels._lanes import (
     advance,
+    count_bits,
     lane_count,
     load,
     lowest_bit,
@@ -94,13 +95,27 @@ def list_sample(samples, i, memory, first, offset_square):
 
 
 @EntryPoint
-def compress_rows(data, n, indptr, indices, values):
-    """Write the non-zero entries of all rows and their columns, and where each row ends.
+def count_nonzeros(data, n, counts):
+    """counts[i] = the number of non-zero entries of row i; `data` holds rows of length n."""
+    p_data, zero = pointer(data), zeros(pointer(data), 1)
+    for sample in range(counts.size):
+        row = advance(p_data, sample * n)
+        size, col = 0, 0
+        while col + lane_count(zero) <= n:
+            size += count_bits(nonzero_mask(load(row, col, zero)))
+            col += lane_count(zero)
+        while col < n:
+            if row[col] != 0.0:
+                size += 1
+            col += 1
+        counts[sample] = size
 
-    `data` holds rows of length n. The entries of row i are written from indptr[i] to indptr[i + 1].
-    """
+
+@EntryPoint
+def compress_rows(data, n, indptr, indices, values):
+    """Write the non-zero entries of each row, and their columns, starting at indptr[row]."""
     p_data, p_indices, p_values = pointer(data), pointer(indices), pointer(values)
     for sample in range(indptr.size - 1):
-        row, start = advance(p_data, sample * n), indptr[sample]
-        size = _list_dense(row, n, advance(p_indices, start), advance(p_values, start))
-        indptr[sample + 1] = start + size
+        start = indptr[sample]
+        row = advance(p_data, sample * n)
+        _list_dense(row, n, advance(p_indices, start), advance(p_values, start))

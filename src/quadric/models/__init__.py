@@ -1,14 +1,12 @@
-"""The scikit-learn steps that quadric supports, each expressed as a few generic operations.
+"""What a fitted model is, and the scikit-learn steps that may come before its network.
 
-`_table` lists the steps. An entry has three parts: the `operations` of a fitted step, the `facts`
-that define it, and a function that restores it from these facts. `explain` composes operations,
-and `onnx` translates them. `_saved_classes` describes and restores steps and estimators by their
-facts, which `files` stores. Start reading at `_operations`.
+`_model_view` describes a fitted model: other packages ask `ModelView` about its network, its steps,
+its classes, the names of its inputs, its folded network and its coordinates (`_coordinates`).
 
-`_view` describes a fitted model: other packages ask `ModelView` about its steps, its classes, the
-names of its inputs, its folded network and its coordinates (`_coordinates`).
-
-This package imports `estimators`, `network`, `core`, `geometry` and `utils`.
+`_supported_steps` lists the steps. An entry has three parts: the `operations` of a fitted step, the
+`facts` that define it, and a function that restores it from these facts. `explain` composes
+operations, and `onnx` translates them. `_saved_classes` describes and restores steps and estimators
+by their facts, which `files` stores. Start reading at `_operations`.
 """
 
 from quadric.models._coordinates import (
@@ -20,6 +18,17 @@ from quadric.models._coordinates import (
     undo_steps,
 )
 from quadric.models._facts import Limits as Limits
+from quadric.models._model_view import (
+    ModelView,
+    check_matrices as check_matrices,
+    classes_of,
+    compose as compose,
+    fold_layers as fold_layers,
+    input_names_of,
+    layer_to_quadratic as layer_to_quadratic,
+    steps_of,
+    stretches as stretches,
+)
 from quadric.models._operations import (
     Affine,
     Beside,
@@ -43,7 +52,7 @@ from quadric.models._saved_classes import (
     is_saved_estimator as is_saved_estimator,
     restore as restore,
 )
-from quadric.models._table import (
+from quadric.models._supported_steps import (
     Columns,
     Steps,
     UnknownStepError,
@@ -53,17 +62,6 @@ from quadric.models._table import (
     passes,
     split,
     transformed,
-)
-from quadric.models._view import (
-    ModelView,
-    check_matrices as check_matrices,
-    classes_of,
-    compose as compose,
-    fold_layers as fold_layers,
-    input_names_of,
-    layer_to_quadratic as layer_to_quadratic,
-    steps_of,
-    stretches as stretches,
 )
 
 __all__ = [

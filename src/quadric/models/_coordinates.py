@@ -25,7 +25,7 @@ from quadric.models._operations import (
     is_missing,
     width_after,
 )
-from quadric.models._table import (
+from quadric.models._supported_steps import (
     Columns,
     UnknownStepError,
     find,

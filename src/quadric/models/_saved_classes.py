@@ -36,7 +36,7 @@ from quadric.models._facts import (
 )
 from quadric.models._operations import missing_after
 from quadric.models._scalers_imputers_selectors import SELECTED
-from quadric.models._table import (
+from quadric.models._supported_steps import (
     ONLY_STEPS,
     STEPS,
     UnknownStepError,

@@ -385,12 +385,16 @@ def _compress(X: Array) -> Matrix:
 
     Finding the non-zeros again for every sample of every epoch costs as much as the step itself.
     """
+    n_samples, n = X.shape
     if X.size < WORTH_COMPRESSING:
         return X
-    count = np.count_nonzero(X)  # denormal numbers, which the loop does not write, may be included
-    if count > X.size // 2:
+    flat = _read_only(X.reshape(-1))
+    counts = np.zeros(n_samples, dtype=np.int64)
+    kernels.count_nonzeros(flat, n, counts)
+    indptr = np.zeros(n_samples + 1, dtype=np.int64)
+    np.cumsum(counts, out=indptr[1:])
+    if indptr[-1] > X.size // 2:
         return X
-    indptr = np.zeros(len(X) + 1, np.int64)
-    indices, values = np.empty(count, np.int32), np.empty(count, X.dtype)
-    kernels.compress_rows(_read_only(X.reshape(-1)), X.shape[1], indptr, indices, values)
+    indices, values = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], X.dtype)
+    kernels.compress_rows(flat, n, _read_only(indptr), indices, values)
     return sparse.csr_array((values, indices, indptr), shape=X.shape)

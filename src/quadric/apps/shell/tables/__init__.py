@@ -14,33 +14,33 @@ require("polars", extra="cli", by="quadric.apps.shell.tables")
 if TYPE_CHECKING:
     from quadric.apps.shell.tables._checkpoint import Checkpoint, checkpoint_path
     from quadric.apps.shell.tables._evaluation import Evaluation
-    from quadric.apps.shell.tables._options import ColumnOptions, Settings, Stream
+    from quadric.apps.shell.tables._held_out import TestTable, evaluate_table
     from quadric.apps.shell.tables._prediction import Predicted, predict
     from quadric.apps.shell.tables._saved_model import TableNetwork, read_inputs
     from quadric.apps.shell.tables._schema import Schema
     from quadric.apps.shell.tables._source import Source, open_table
     from quadric.apps.shell.tables._streaming import train_stream
     from quadric.apps.shell.tables._table_format import TableFormat
-    from quadric.apps.shell.tables._test_table import TestTable, evaluate_table
+    from quadric.apps.shell.tables._train_options import ColumnOptions, Settings, Stream
     from quadric.apps.shell.tables._training import Trained, train
 
 # Names are imported on first use (PEP 562), so that a file that cannot be read is reported before
 # Polars and scikit-learn are imported.
 _HOMES = {
     "Checkpoint": "_checkpoint",
-    "ColumnOptions": "_options",
+    "ColumnOptions": "_train_options",
     "Evaluation": "_evaluation",
     "Predicted": "_prediction",
     "Schema": "_schema",
-    "Settings": "_options",
+    "Settings": "_train_options",
     "Source": "_source",
-    "Stream": "_options",
+    "Stream": "_train_options",
     "TableFormat": "_table_format",
     "TableNetwork": "_saved_model",
-    "TestTable": "_test_table",
+    "TestTable": "_held_out",
     "Trained": "_training",
     "checkpoint_path": "_checkpoint",
-    "evaluate_table": "_test_table",
+    "evaluate_table": "_held_out",
     "open_table": "_source",
     "predict": "_prediction",
     "read_inputs": "_saved_model",

@@ -14,7 +14,6 @@ from typing import Any, Self
 import numpy as np
 import polars as pl
 
-from quadric.apps.shell.tables._options import ColumnOptions
 from quadric.apps.shell.tables._preprocessing import (
     TRUTH,
     check_size,
@@ -39,6 +38,7 @@ from quadric.apps.shell.tables._table_format import (
     GROUPS_OF_THREE,
     check_columns,
 )
+from quadric.apps.shell.tables._train_options import ColumnOptions
 from quadric.checks import Array
 from quadric.errors import TableError
 from quadric.utils import counted, listed

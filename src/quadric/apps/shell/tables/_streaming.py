@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 
 from quadric.apps.shell.tables._checkpoint import Checkpoint
 from quadric.apps.shell.tables._evaluation import LinearBaseline, trivial_outputs
-from quadric.apps.shell.tables._options import ColumnOptions, Settings, Stream
+from quadric.apps.shell.tables._held_out import HeldOut, check_target, evaluate_table
 from quadric.apps.shell.tables._preprocessing import fitted_to_moments, labeled_rows
 from quadric.apps.shell.tables._remarks import remarks_on_columns, remarks_on_rows
 from quadric.apps.shell.tables._schema import Schema, check_fields, expect, is_count
@@ -24,7 +24,7 @@ from quadric.apps.shell.tables._schema_inference import (
     profile_batch,
 )
 from quadric.apps.shell.tables._source import Source, changed
-from quadric.apps.shell.tables._test_table import HeldOut, check_target, evaluate_table
+from quadric.apps.shell.tables._train_options import ColumnOptions, Settings, Stream
 from quadric.apps.shell.tables._training import (
     Trained,
     finished,

@@ -21,7 +21,12 @@ from quadric.apps.shell.tables._evaluation import (
     finite_or_none,
     trivial_outputs,
 )
-from quadric.apps.shell.tables._options import ColumnOptions, Settings
+from quadric.apps.shell.tables._held_out import (
+    HeldOut,
+    TestTable,
+    check_target,
+    evaluate_table,
+)
 from quadric.apps.shell.tables._preprocessing import labeled_rows, preprocessing
 from quadric.apps.shell.tables._remarks import (
     Remark,
@@ -35,12 +40,7 @@ from quadric.apps.shell.tables._remarks import (
 from quadric.apps.shell.tables._schema import Schema
 from quadric.apps.shell.tables._schema_inference import infer_schema, new_profiles, profile_batch
 from quadric.apps.shell.tables._source import Source
-from quadric.apps.shell.tables._test_table import (
-    HeldOut,
-    TestTable,
-    check_target,
-    evaluate_table,
-)
+from quadric.apps.shell.tables._train_options import ColumnOptions, Settings
 from quadric.checks import Array
 from quadric.errors import MemoryLimitError, TableError
 from quadric.estimators import QuadraticClassifier, QuadraticRegressor

@@ -24,7 +24,7 @@ from quadric.models._coordinates import (
     hidden_coordinates,
 )
 from quadric.models._operations import Operation
-from quadric.models._table import named_operations, passes, split
+from quadric.models._supported_steps import named_operations, passes, split
 from quadric.network import Network
 from quadric.utils import check_limit
 
