@@ -4,7 +4,6 @@ The memory is limited by the user's setting or, by default, to most of what is a
 of BLAS threads is a process-wide setting.
 """
 
-import ctypes
 import os
 import re
 import sys
@@ -67,6 +66,8 @@ def _system_bytes() -> int | None:
     """Return the system's available memory; on macOS its installed memory; None if unknown."""
     if sys.platform == "win32":
         # MEMORYSTATUSEX: two 32-bit numbers, the first of which is its size, then seven of 64 bits
+        import ctypes
+
         status = (ctypes.c_uint64 * 8)(ctypes.sizeof(ctypes.c_uint64 * 8))
         known = ctypes.windll.kernel32.GlobalMemoryStatusEx(ctypes.byref(status))
         return status[2] if known else None
