@@ -13,11 +13,6 @@ from quadric.datasets._images import (
     mnist,
 )
 from quadric.datasets._points import clusters, xor
-from quadric.datasets._sources import (
-    COLLECTIONS as COLLECTIONS,
-    find as find,
-    read_file as read_file,
-)
 from quadric.errors import DatasetError
 
 __all__ = [

@@ -10,7 +10,6 @@ in such a hashed file, for example a checkpoint.
 This package imports `models`, `network`, `core` and `utils`.
 """
 
-from quadric.files._canonical_json import canonical as canonical, parse as parse
 from quadric.files._safetensors import (
     Form,
     has_key as has_form,
