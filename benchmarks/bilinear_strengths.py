@@ -13,9 +13,8 @@ from joblib import cpu_count
 
 from quadric import datasets
 from quadric.apps.paper import _bilinear as reproduction
-from quadric.apps.paper._bilinear_report import cells_of, compare
-from quadric.apps.paper._comparison import Part, run_parts
-from quadric.apps.paper._experiment import Context
+from quadric.apps.paper._bilinear import cells_of, compare
+from quadric.apps.paper._experiment import Context, Part, run_parts
 from quadric.apps.paper.sweep import Store, Study, StudyTask
 
 STRENGTHS = ((0.3, 0.25), (0.4, 0.5), (0.5, 1.0), (0.6, 2.0))  # noise, decay
@@ -39,10 +38,9 @@ def main() -> None:
             settings = {**usual.settings, "noise": noise, "decay": decay}
             study = Study(usual.name, usual.measures, usual.train, settings)
             part = Part(study, tasks, data, (data.name,))
-            cells = cells_of([part], run_parts(context, [part]))
+            cells = cells_of(run_parts(context, [part]))
             for variant in VARIANTS:
                 one = compare(cells, data.name, variant)
-                assert one.published is not None
                 print(
                     f"| {variant} | {noise:g} | {decay:g} | {one.ours.mean:.2f} | "
                     f"{one.published.accuracy:.2f} | {one.rank.mean:.1f} | {one.published.rank} |"

@@ -1,12 +1,16 @@
 """Find calls between files of the package: `python -m benchmarks.call_graph [--edges] [fit ...]`.
 
-Each workload runs once to import and compile, then once under `sys.setprofile`. A file counts if
+Each workload runs once to import and compile, then once under a profile function. A file counts if
 one of its functions runs. Comprehensions, generators and module-level code belong to their file.
 
 An edge leads from the file of a caller to the file of the function called, if both files are in the
 package and differ. Frames outside the package (scikit-learn's decorators, contextlib, SciPy) are
 skipped: the caller is the nearest frame of the package below them on the stack. Functions compiled
 by numba count if Python calls them; calls between compiled functions are not visible.
+
+Threads that start during the walk count, too; joblib starts new ones for each call. The caller of
+the first function in such a thread is the function of the package that runs in the main thread
+meanwhile: it has submitted the work and waits for it, so the function counts as passed.
 
 Two files call each other if there are edges in both directions. A call to a function that was
 passed as an argument does not count. Such a call is recognized by value: the called function (or
@@ -30,6 +34,7 @@ import inspect
 import io
 import sys
 import tempfile
+import threading
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -128,20 +133,33 @@ def measure(run: Callable[[], object]) -> tuple[set[str], Edges]:
             return
         files.add(callee)
         top = sys._getframe(1)  # a numba function has no frame on the stack; its caller does
-        caller, outside = (frame.f_back if top is frame else top), ""
-        while caller is not None and file_of(caller.f_code) is None:
-            outside, caller = caller.f_code.co_qualname, caller.f_back
+        caller, outside = nearest(frame.f_back if top is frame else top)
+        submitted = caller is None and threading.get_ident() != main_thread
+        if submitted:
+            caller, _ = nearest(sys._current_frames()[main_thread])
+            outside = "a thread"
         if caller is not None and (from_file := file_of(caller.f_code)) != callee:
             names = caller.f_code.co_qualname, frame.f_code.co_qualname
-            call = Call(*names, outside, was_passed(frame.f_code, caller))
+            call = Call(*names, outside, submitted or was_passed(frame.f_code, caller))
             edges[from_file, callee].add(call)
 
+    main_thread = threading.get_ident()
+    threading.setprofile(note)
     sys.setprofile(note)
     try:
         run()
     finally:
         sys.setprofile(None)
+        threading.setprofile(None)
     return files, edges
+
+
+def nearest(frame: FrameType | None) -> tuple[FrameType | None, str]:
+    """Return the first frame of the package on a stack, and the last function outside above it."""
+    outside = ""
+    while frame is not None and file_of(frame.f_code) is None:
+        outside, frame = frame.f_code.co_qualname, frame.f_back
+    return frame, outside
 
 
 @functools.cache

@@ -18,21 +18,31 @@ import csv
 import datetime
 import shutil
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from quadric import datasets
-from quadric.apps.paper import Context, Outcome, Recipe, Store, Table, _bilinear, statements
-from quadric.apps.paper._bilinear_report import NAMES
+from quadric.apps.paper import (
+    Context,
+    Outcome,
+    Recipe,
+    Store,
+    Table,
+    Verdict,
+    _bilinear,
+    statements,
+)
+from quadric.apps.paper._bilinear import NAMES
 from quadric.apps.paper._claims import (
     COLUMNS,
-    Judged,
+    Statement,
     by_chapter,
     counts,
     document,
     in_words,
     judge,
 )
-from quadric.apps.paper._comparison import Part
+from quadric.apps.paper._experiment import Claim, Part
 from quadric.apps.paper._mnist_claims import (
     RULE,
     Cell,
@@ -69,24 +79,31 @@ def write_csv(path: Path, rows: Iterable[Iterable[object]]) -> None:
 # ---- claims --------------------------------------------------------------------------------------
 
 
-def read_rows(lines: Iterable[str]) -> list[Judged]:
-    """Return the rows of a file claims.csv."""
-    return [Judged(*(row[name] for name in COLUMNS)) for row in csv.DictReader(lines)]
+def read_rows(lines: Iterable[str]) -> list[Statement]:
+    """Return the rows of a file claims.csv; where a claim stands comes from the list."""
+    return [
+        replace(statements()[row["id"]], finding=_finding(row))
+        for row in csv.DictReader(lines)
+        if row["id"] in statements()
+    ]
 
 
-def merged(runs: Sequence[Sequence[Judged]]) -> list[Judged]:
+def _finding(row: dict[str, str]) -> Claim:
+    verdicts = Verdict(row["verdict on ours"]), Verdict(row["verdict on the paper"])
+    return Claim(row["id"], row["the paper"], row["ours"], *verdicts, row["method"])
+
+
+def merged(runs: Sequence[Sequence[Statement]]) -> list[Statement]:
     """Return a row for every claim: that of the last run that judged it."""
     rows = {row.id: row for row in judge([])}
     for run in runs:
         for row in run:
-            if row.id in rows and row.judged_by.startswith("quadric ") and row.was_run:
-                listed = rows[row.id]  # where the claim stands comes from the list
-                verdicts = row.paper, row.paper_verdict, row.ours, row.verdict, row.method
-                rows[row.id] = Judged(*listed.cells()[:4], *verdicts, listed.judged_by)
+            if row.judged_by.startswith("quadric ") and row.was_run:
+                rows[row.id] = row
     return list(rows.values())
 
 
-def markdown_page(rows: Sequence[Judged]) -> str:
+def markdown_page(rows: Sequence[Statement]) -> str:
     """Return the page: counts of verdicts, the claims by section, and sentences without a claim."""
     parts = [
         INTRODUCTION,
@@ -110,13 +127,14 @@ def markdown_page(rows: Sequence[Judged]) -> str:
     return "\n".join(parts)
 
 
-def _cells(row: Judged) -> tuple[str, str, str]:
+def _cells(row: Statement) -> tuple[str, str, str]:
+    found = row.finding
     judged = f" `{row.judged_by}`" if row.was_run and row.judged_by != "-" else ""
-    method = f" *{row.method}.*" if row.method else ""
+    method = f" *{found.method}.*" if found.method else ""
     return (
-        f"{row.claim}<br>`{row.id}`: {row.sentence}",
-        f"**{row.paper_verdict}**: {row.paper}" if row.paper != "-" else "-",
-        f"**{row.verdict}**: {row.ours}{method}{judged}",
+        f"{row.claim}<br>`{row.id}`: {row.sentences}",
+        f"**{found.paper_verdict}**: {found.paper}" if found.paper != "-" else "-",
+        f"**{found.verdict}**: {found.ours}{method}{judged}",
     )
 
 
@@ -177,7 +195,7 @@ def results_of(cells: Sequence[Cell]) -> str:
             assert cell.paper is not None
             assert cell.comparison is not None
             lines.append(
-                f"| {cell.train_size} | {cell.epochs} | {cell.hidden} | {cell.model} | "
+                f"| {' | '.join(map(str, cell.key))} | "
                 f"{cell.ours.mean:.2f} ± {cell.ours.std:.2f} | "
                 f"{cell.paper.mean:.2f} ± {cell.paper.std:.2f} | "
                 f"{cell.comparison.difference:+.2f} | {cell.z:+.1f} |"
@@ -273,7 +291,7 @@ def write_bilinear(path: Path, commit: str, *, full: bool, load: str) -> None:
             raise SystemExit("No data set is complete in this store.")
         first, *rest = (getattr(datasets, name)() for name in names)
         context = Context(full=full, images=first, fashion=rest[0] if rest else None, store=store)
-        outcome = _bilinear.STUDY.run(context)
+        outcome = _bilinear.run(context)
         seconds = run_times(store, _bilinear.parts(context))
     directory = RESULTS / "bilinear"
     directory.mkdir(exist_ok=True)

@@ -64,7 +64,7 @@ others = ["joblib", "numba", "polars", "sklearn.pipeline", "sklearn.linear_model
 names = ["quadric", "quadric.apps.shell.tables", "quadric.apps.playground"]
 names += ["quadric.utils._memory_and_threads", "quadric.apps.shell.tables._source"]
 quadric, tables, playground, memory, _ = imported_on_windows(names, others)
-from quadric.apps.shell.tables._writing import write_batches
+from quadric.apps.shell.tables._prediction import write_batches
 from tests.support import streams
 folder = Path(sys.argv[1])
 

@@ -8,6 +8,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from quadric.errors import expect
+
 __all__ = [
     "CANCELLED",
     "FLOAT64",
@@ -27,6 +29,7 @@ __all__ = [
     "check_indices",
     "check_integer",
     "check_number",
+    "expect",
     "flushed",
     "is_sparse",
     "subtract",
@@ -60,31 +63,33 @@ def check_number(
         if bound is not None:
             wanted += f" {words} {bound:g}"
             good = good and holds(value, bound)
-    if not good:
-        raise _error(name, wanted, value, real)
+    expect(good, _error(name, wanted, value, real))
     return float(value)
 
 
 def check_integer(name: str, value: Any, *, at_least: int) -> int:
     """Return a whole number of at least `at_least`."""
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not whole or value < at_least:
-        raise _error(name, f"a whole number of at least {at_least}", value, whole)
+    expect(
+        whole and value >= at_least,
+        _error(name, f"a whole number of at least {at_least}", value, whole),
+    )
     return int(value)
 
 
 def check_flag(name: str, value: Any) -> bool:
     """Return True or False; numbers are not accepted."""
-    if not isinstance(value, (bool, np.bool_)):
-        raise _error(name, "True or False", value, False)
+    expect(isinstance(value, (bool, np.bool_)), _error(name, "True or False", value, False))
     return bool(value)
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
     """Return a value that is one of `choices`."""
     choices = list(choices)
-    if not isinstance(value, str) or value not in choices:
-        raise _error(name, "one of " + ", ".join(map(repr, choices)), value, True)
+    expect(
+        isinstance(value, str) and value in choices,
+        _error(name, "one of " + ", ".join(map(repr, choices)), value, True),
+    )
     return value
 
 
@@ -92,8 +97,10 @@ def axis_names(names: Sequence[str] | None, n: int) -> list[str]:
     """The names of n coordinates, checked; by default x, y, z or, if n > 3, x1, x2, ..."""
     if names is None:
         return list("xyz"[:n]) if n <= 3 else [f"x{i + 1}" for i in range(n)]
-    if len(names) != n:
-        raise ValueError(f"names must hold {n} names, one per coordinate. Got {len(names)}.")
+    expect(
+        len(names) == n,
+        ValueError(f"names must hold {n} names, one per coordinate. Got {len(names)}."),
+    )
     return [str(name) for name in names]
 
 
@@ -118,8 +125,10 @@ def as_dtype(dtype: Any) -> np.dtype[Any]:
         wanted = np.dtype(dtype)
     except TypeError:
         wanted = np.dtype(object)
-    if wanted not in (np.dtype(np.float32), np.dtype(np.float64)):
-        raise ValueError(f"dtype must be 'float32' or 'float64'. Got {dtype!r} instead.")
+    expect(
+        wanted in (np.dtype(np.float32), np.dtype(np.float64)),
+        ValueError(f"dtype must be 'float32' or 'float64'. Got {dtype!r} instead."),
+    )
     return wanted
 
 
@@ -134,8 +143,10 @@ def as_numbers(name: str, value: Any, dtype: np.dtype[Any]) -> Array:
             array = array.astype(np.float64)
         except (TypeError, ValueError):
             raise TypeError(f"{name} must hold numbers. Got other objects instead.") from None
-    if array.dtype.kind not in "fiub":
-        raise TypeError(f"{name} must hold real numbers. Got dtype {array.dtype} instead.")
+    expect(
+        array.dtype.kind in "fiub",
+        TypeError(f"{name} must hold real numbers. Got dtype {array.dtype} instead."),
+    )
     with np.errstate(over="ignore"):
         array = np.asarray(array, dtype=dtype, order="C")
     _refuse_non_finite(name, array, dtype)
@@ -144,8 +155,10 @@ def as_numbers(name: str, value: Any, dtype: np.dtype[Any]) -> Array:
 
 def unmasked(name: str, value: Any) -> Any:
     """Return the value; raise TypeError for a masked array, whose mask NumPy would ignore."""
-    if isinstance(value, np.ma.MaskedArray):
-        raise TypeError(f"{name} must not be a masked array; fill it first: {name}.filled(...).")
+    expect(
+        not isinstance(value, np.ma.MaskedArray),
+        TypeError(f"{name} must not be a masked array; fill it first: {name}.filled(...)."),
+    )
     return value
 
 
@@ -172,11 +185,13 @@ def is_sparse(X: Any) -> bool:
 def as_inputs(name: str, X: Any, n: int, dtype: np.dtype[Any]) -> Matrix:
     """Convert X to a C-contiguous array or a canonical CSR matrix of shape (samples, n)."""
     matrix: Matrix = X if is_sparse(X) else as_numbers(name, X, dtype)
-    if len(matrix.shape) != 2 or matrix.shape[1] != n:
-        raise ValueError(
+    expect(
+        len(matrix.shape) == 2 and matrix.shape[1] == n,
+        ValueError(
             f"{name} must have shape (n_samples, {n}), one column for each input of the network. "
             f"Got shape {tuple(matrix.shape)} instead."
-        )
+        ),
+    )
     if is_sparse(X):
         matrix = as_csr(name, X, dtype)
         _refuse_non_finite(name, matrix.data, dtype)
@@ -188,8 +203,10 @@ def as_csr(name: str, X: Any, dtype: np.dtype[Any]) -> Matrix:
     from scipy import sparse
 
     check_indices(name, X)
-    if X.dtype.kind not in "fiub":
-        raise TypeError(f"{name} must hold real numbers. Got dtype {X.dtype} instead.")
+    expect(
+        X.dtype.kind in "fiub",
+        TypeError(f"{name} must hold real numbers. Got dtype {X.dtype} instead."),
+    )
     with np.errstate(over="ignore"):
         csr = sparse.csr_array(X, dtype=dtype)  # shares X's arrays where possible
     # In a new matrix with the same arrays, SciPy recomputes the flags instead of trusting old ones.
@@ -223,18 +240,22 @@ def check_indices(name: str, X: Any) -> None:
         and (starts[-1] == 0 or columns[: starts[-1]].min() >= 0)
         and (starts[-1] == 0 or columns[: starts[-1]].max() < n)
     )
-    if not valid:
-        raise ValueError(
+    expect(
+        valid,
+        ValueError(
             f"{name} must be a valid {X.format.upper()} matrix. Got indices outside its "
             f"{X.shape[0]} rows and {X.shape[1]} columns; call its check_format() method for "
             "details, and create it again."
-        )
+        ),
+    )
 
 
 def as_targets(name: str, Y: Any, n_samples: int, m: int, dtype: np.dtype[Any]) -> Array:
     """Convert Y to shape (n_samples, m); if m is 1, Y may be a vector."""
-    if is_sparse(Y):
-        raise TypeError(f"{name} must be a dense array. Got a sparse matrix; use {name}.toarray().")
+    expect(
+        not is_sparse(Y),
+        TypeError(f"{name} must be a dense array. Got a sparse matrix; use {name}.toarray()."),
+    )
     targets = as_numbers(name, Y, dtype)
     if targets.ndim == 1 and m == 1:
         targets = targets[:, None]
@@ -252,10 +273,12 @@ def as_vector(name: str, value: Any, length: int, dtype: np.dtype[Any]) -> Array
     vector = as_numbers(name, value, dtype)
     if vector.ndim == 0:
         return np.full(length, vector, dtype=dtype)
-    if vector.shape != (length,):
-        raise ValueError(
+    expect(
+        vector.shape == (length,),
+        ValueError(
             f"{name} must be a number or have shape ({length},). Got shape {vector.shape} instead."
-        )
+        ),
+    )
     return vector
 
 

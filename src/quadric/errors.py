@@ -24,11 +24,8 @@ class _Picklable:
     args: tuple[Any, ...]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _without_init, (type(self), self.args), self.__dict__
-
-
-def _without_init(kind: type[Exception], args: tuple[Any, ...]) -> Exception:
-    return kind.__new__(kind, *args)
+        # without `__init__`, whose arguments are not those of the exception
+        return type(self).__new__, (type(self), *self.args), self.__dict__
 
 
 class DatasetError(RuntimeError):
@@ -81,11 +78,8 @@ class DivergenceError(_Picklable, ArithmeticError, ValueError):
         self.epoch, self.sample, self.layer = epoch, sample, layer
         self.loss, self.reference = loss, reference
         self.learning_rate, self.recoveries, self.history = learning_rate, recoveries, history
-        place = f"epoch {epoch}"
-        if sample is not None:
-            place += f", sample {sample}"
-        if layer is not None:
-            place += f", layer {layer}"
+        places = {"epoch": epoch, "sample": sample, "layer": layer}
+        place = ", ".join(f"{name} {i}" for name, i in places.items() if i is not None)
         cause = ""
         if loss is None:
             event = f"a value was not finite at {place}"
@@ -141,13 +135,13 @@ class ModelFileError(ValueError):
     """A file cannot be loaded as a model, or a model cannot be saved to a file."""
 
 
-def expect(condition: object, problem: str) -> None:
-    """Raise ModelFileError with a description of the problem unless the condition is true.
+def expect(condition: object, problem: str | Exception) -> None:
+    """Raise the error unless the condition is true; a text is the problem of a ModelFileError.
 
     Only for use inside the library.
     """
     if not condition:
-        raise ModelFileError(problem)
+        raise problem if isinstance(problem, Exception) else ModelFileError(problem)
 
 
 class StoreError(Exception):

@@ -21,10 +21,10 @@ from quadric import Network, QuadraticClassifier, QuadraticLogisticRegression
 from quadric.certify import radius
 from quadric.certify._model_and_rounding import absolute_layers, shares
 from quadric.core import Linear, Quadratic
-from quadric.kernels import underflows
 from tests.support.adversary import STEPS
 from tests.support.attacks import attack
 from tests.support.exact import distance, exactly
+from tests.support.underflows import underflows
 
 
 def curved(dtype, offset=1000.0):

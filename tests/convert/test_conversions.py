@@ -32,7 +32,7 @@ from quadric.convert import (
 )
 from quadric.explain import spectrum
 from quadric.geometry import Quadric
-from quadric.geometry._ellipsoids import ellipsoid
+from tests.support.ellipsoids import ellipsoid
 from tests.support.networks import make_network
 
 DATA = {

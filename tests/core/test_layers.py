@@ -74,7 +74,7 @@ def test_unpacking_inverts_packing(n, m):
 def test_stored_tensors_give_the_same_layer_and_count(kind):
     net = make_network([kind], "tanh", "identity", n=5, widths=(3,))
     (layer,) = net.layers
-    again = from_tensors(kind, 5, 3, to_tensors(layer))
+    again = from_tensors(kind, 5, 3, to_tensors(layer).__getitem__)
     for name, array in layer.arrays().items():
         assert np.array_equal(again.arrays()[name], array)
     per_neuron = {"linear": 5 + 1, "quadratic": 15 + 5 + 1, "reduced": 2 * 5 + 2}[kind]

@@ -16,9 +16,9 @@ from sklearn.preprocessing import FunctionTransformer
 
 from quadric import ModelFileError, Network, load, save
 from quadric.files import _safetensors as container, info
-from quadric.files._canonical_json import canonical
 from quadric.files._describe import describe
-from quadric.models import Columns, Limits, split
+from quadric.files._safetensors import canonical
+from quadric.models import Columns, Limits, operations, split
 from quadric.models._supported_steps import name_lengths
 from tests.support.forging import growth
 from tests.support.pipeline_cases import CASES, fitted_case
@@ -125,7 +125,7 @@ def test_faults_R1_names_are_longer_than_computed(name):
             continue
         names = getattr(step, "feature_names_in_", [f"x{i}" for i in range(step.n_features_in_)])
         given = np.array([len(name) for name in names])
-        found = name_lengths(step, given, Limits.of_file(0))
+        found = name_lengths(operations(step), given, Limits.of_file(0))
         exact = [len(name) for name in step.get_feature_names_out(names)]
         assert len(found) == len(exact)
         assert (found >= exact).all()

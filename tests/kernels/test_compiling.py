@@ -11,7 +11,7 @@ pytestmark = pytest.mark.slow
 # the functions that compile fastest: an entry point and a shared loop
 COUNT = """
 import numpy as np
-from quadric.kernels import _rows as rows
+from quadric.kernels import _sgd as rows
 counts = np.zeros(2, dtype=np.int64)
 rows.count_nonzeros(np.array([0.0, 1.0, 2.0, 3.0]), 2, counts)
 print(counts.tolist())

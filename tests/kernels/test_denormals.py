@@ -10,7 +10,7 @@ pytest.importorskip("torch")  # sets the mode
 
 from quadric import Network, kernels
 from quadric.core import ACTIVATIONS
-from quadric.kernels import PythonThreads, _compiling, _denormals, _quadratic_form as loops, _rows
+from quadric.kernels import PythonThreads, _compiling, _sgd
 from tests.support.denormals import (
     flushes,
     flushing,
@@ -18,9 +18,11 @@ from tests.support.denormals import (
     some_denormal,
     without_denormals,
 )
+from tests.support.underflows import underflows
 
 pytestmark = pytest.mark.skipif(
-    not _denormals.IS_SUPPORTED, reason="the loops do not set the mode on this processor"
+    _compiling.ARCHITECTURE not in _compiling.MODES,
+    reason="the loops do not set the mode on this processor",
 )
 DTYPES = ("float32", "float64")
 
@@ -49,10 +51,10 @@ def form_results(X, P, dz, threads=1):
     z, dX, dP = np.empty_like(dz), np.empty_like(X), np.empty_like(P)
     team, given = Team(threads), (X.ctypes.data, P.ctypes.data)
     for loop, others in (
-        (loops.values, (z.ctypes.data, 0, 0)),
-        (loops.gradients, (dz.ctypes.data, dX.ctypes.data, dP.ctypes.data)),
+        (kernels.values, (z.ctypes.data, 0, 0)),
+        (kernels.gradients, (dz.ctypes.data, dX.ctypes.data, dP.ctypes.data)),
     ):
-        loops.run_quadratic_form(loop, team, X.dtype, (B, n, m, n), (*given, *others))
+        kernels.run_quadratic_form(loop, team, X.dtype, (B, n, m, n), (*given, *others))
     return [z, dX, dP]
 
 
@@ -113,11 +115,11 @@ def test_torch_T2_compressed_rows_have_no_denormal_entries(dtype, on):
     counts = np.zeros(len(X), np.int64)
     wanted = without_denormals(X)
     with flushing(on):
-        _rows.count_nonzeros(X.reshape(-1), X.shape[1], counts)
+        _sgd.count_nonzeros(X.reshape(-1), X.shape[1], counts)
         assert np.array_equal(counts, np.count_nonzero(wanted, axis=1))
         indptr = np.concatenate([[0], counts.cumsum()])
         indices, values = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], dtype)
-        _rows.compress_rows(X.reshape(-1), X.shape[1], indptr, indices, values)
+        _sgd.compress_rows(X.reshape(-1), X.shape[1], indptr, indices, values)
     assert np.array_equal(indices, np.nonzero(wanted)[1])
     assert np.array_equal(values, wanted[wanted != 0])
 
@@ -141,7 +143,7 @@ def test_torch_T2_flushing_changes_z_by_no_more_than_underflows_counts(dtype, n)
     P = rng.normal(size=(n * (n + 1) // 2, m)).astype(dtype)
     found = form_results(X, P, np.zeros((64, m), dtype))[0]
     exact, size = (scaled_form(X, P, scale, f) for f in (np.asarray, np.abs))  # in units of t
-    a, b = kernels.underflows(n)
+    a, b = underflows(n)
     flushed = a + b * (np.abs(X.astype(np.longdouble)).sum(axis=1, keepdims=True))
     rounded = 1.01 * kernels.roundings(n) * limits.eps / 2 * size
     error = np.abs(found.astype(np.longdouble) / t - exact)
@@ -175,7 +177,7 @@ def calls():
     return {
         "form": lambda: form_results(*form, threads=2),
         "sgd": lambda: sgd_results(X, Y),
-        "count": lambda: _rows.count_nonzeros(X.reshape(-1), 9, np.zeros(len(X), np.int64)),
+        "count": lambda: _sgd.count_nonzeros(X.reshape(-1), 9, np.zeros(len(X), np.int64)),
         "tanh": lambda: ACTIVATIONS["tanh"].function(X),
         "stopped": lambda: stopped_epoch(X, Y),
         "failed": failed_loop,
@@ -222,7 +224,7 @@ def assembly(architecture):
     module.triple = triple
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), []), "f")
     builder = ir.IRBuilder(function.append_basic_block())
-    restore = _denormals.set_mode(builder, architecture)
+    restore = _compiling.set_mode(builder, architecture)
     restore()
     builder.ret_void()
     return target.create_target_machine().emit_assembly(binding.parse_assembly(str(module)))
@@ -232,4 +234,4 @@ def test_torch_T2_the_mode_is_set_and_restored_on_other_processors():
     arm = assembly("aarch64").lower()
     assert [arm.count(word) for word in ("mrs", "msr", "#0x1000000")] == [1, 2, 1]
     assert assembly("x86_64").count("ldmxcsr") == 2
-    assert _denormals.set_mode(None, "riscv64")() is None
+    assert _compiling.set_mode(None, "riscv64")() is None

@@ -7,6 +7,7 @@ import threading
 import numpy as np
 import pytest
 
+from quadric import kernels
 from quadric.kernels import PythonThreads, _quadratic_form as loops
 
 PAGE = mmap.PAGESIZE
@@ -111,10 +112,10 @@ def check(rng):
         patch.setattr(loops, "_scratch", loops._Scratch())
         patch.setattr(loops._Scratch, "most", -1)  # each call gets new memory
         for loop, addresses in (
-            (loops.values, (z.address, 0, 0)),
-            (loops.gradients, (dz.address, dx.address, 0)),
-            (loops.gradients, (dz.address, 0, dP.address)),
-            (loops.gradients, (dz.address, dx.address, dP.address)),
+            (kernels.values, (z.address, 0, 0)),
+            (kernels.gradients, (dz.address, dx.address, 0)),
+            (kernels.gradients, (dz.address, 0, dP.address)),
+            (kernels.gradients, (dz.address, dx.address, dP.address)),
         )[: 4 if B else 1]:
             run_loop(loop, team, np.dtype(dtype), sizes, (*given_to_all, *addresses))
     assert len(numpy.allocated) == (4 if B else 1)
@@ -159,7 +160,7 @@ def test_each_gradient_can_be_left_out():
         found = np.zeros((B, n)), np.zeros((28, m))
         addresses = [array.ctypes.data for array in (X, P, dz)]
         addresses += [array.ctypes.data * asked for array, asked in zip(found, which, strict=True)]
-        run_loop(loops.gradients, Team(2), X.dtype, (B, n, m, n), addresses)
+        run_loop(kernels.gradients, Team(2), X.dtype, (B, n, m, n), addresses)
         for array, true, asked in zip(found, wanted, which, strict=True):
             np.testing.assert_allclose(array, true * asked, rtol=1e-12, atol=1e-12)
 
@@ -188,7 +189,7 @@ def test_work_is_shared(loop):
     def run(count, worth=1):
         team = Counting(count)
         team.worth = worth
-        which = loops.values if loop == "z" else loops.gradients
+        which = kernels.values if loop == "z" else kernels.gradients
         run_loop(which, team, np.dtype("float64"), (B, n, m, n), addresses)
 
     tiles = -(-B * 8 // (loops.UNITS * loops.UNIT_BYTES))
@@ -207,7 +208,7 @@ def run_values(count, B=40, n=7, m=5):
     X, P = rng.normal(size=(B, n)), rng.normal(size=(n * (n + 1) // 2, m))
     z = np.empty((B, m))
     addresses = X.ctypes.data, P.ctypes.data, z.ctypes.data, 0, 0
-    run_loop(loops.values, Team(count), X.dtype, (B, n, m, n), addresses)
+    run_loop(kernels.values, Team(count), X.dtype, (B, n, m, n), addresses)
     return np.allclose(z, exact(X, P, np.zeros((B, m)))[0], rtol=1e-10)
 
 

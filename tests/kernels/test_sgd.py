@@ -17,10 +17,9 @@ from quadric import DivergenceError, Network, kernels
 from quadric.core import Stack
 from quadric.kernels import _sgd as sgd
 from quadric.training import Options, Samples, TrainingState, _steppers
-from quadric.training._divergence import Watch
 from quadric.training._run import FailedEpochError
 from quadric.training._steppers import MiniBatch, PerSample
-from quadric.training._train import run_epochs
+from quadric.training._train import Watch, run_epochs
 from tests.support.networks import (
     ENDS,
     HIDDEN,
@@ -395,7 +394,7 @@ def test_one_compilation_for_read_only_and_writable_input():
 # calls the function that compiles fastest
 COUNT = (
     "import numpy as np\n"
-    "from quadric.kernels import _rows as rows\n"
+    "from quadric.kernels import _sgd as rows\n"
     "counts = np.zeros(2, dtype=np.int64)\n"
     "rows.count_nonzeros(np.array([0.0, 1.0, 2.0, 3.0]), 2, counts)\n"
     "print(counts.tolist())\n"
@@ -479,8 +478,8 @@ def test_the_cache_detects_an_edit_of_any_kernel_file(edited, tmp_path):
     package = Path(quadric.__file__).parent
     shutil.copytree(package, tmp_path / "quadric", ignore=shutil.ignore_patterns("__pycache__"))
     script = (
-        "from quadric.kernels import _compiling as compiling, _rows as rows, _sgd as sgd\n"
-        "for entry in (sgd.sgd_epoch, rows.count_nonzeros):\n"
+        "from quadric.kernels import _compiling as compiling, _sgd as sgd\n"
+        "for entry in (sgd.sgd_epoch, sgd.count_nonzeros):\n"
         "    print(compiling.for_cache(entry.function, 'f4').__qualname__)\n"
         "    print(compiling.for_cache(entry.function, 'f8').__qualname__)\n"
     )

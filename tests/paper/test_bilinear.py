@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from quadric import datasets
-from quadric.apps.paper import _bilinear as reproduction, _bilinear_report as report
-from quadric.apps.paper._bilinear_report import (
+from quadric.apps.paper import BILINEAR, _bilinear as reproduction
+from quadric.apps.paper._bilinear import (
     PUBLISHED,
     TITLES,
     VARIANTS,
@@ -100,15 +100,15 @@ def test_measures_follow_their_definitions():
     ranks, distances = [1, 3, 100], [0.0, 0.3]
     found = dict(
         zip(
-            report.names(ranks, distances),
+            reproduction.names(ranks, distances),
             reproduction.measure(network, data, ranks, distances, n_certified=50),
             strict=True,
         )
     )
     X, y, folded = data.X_test / 16, data.y_test, fold(network)
     accuracy = (network.logits(X.astype(np.float32)).argmax(axis=1) == y).mean()
-    assert found[report.ACCURACY] == pytest.approx(accuracy)
-    assert found["accuracy at rank 100"] == found[report.ACCURACY]  # more than all 64
+    assert found[reproduction.ACCURACY] == pytest.approx(accuracy)
+    assert found["accuracy at rank 100"] == found[reproduction.ACCURACY]  # more than all 64
     for rank in (1, 3):
         expected = (truncate(folded, rank, centered=False).logits(X).argmax(axis=1) == y).mean()
         assert found[f"accuracy at rank {rank}"] == pytest.approx(expected)
@@ -120,15 +120,15 @@ def test_measures_follow_their_definitions():
         B = (product.W.T * weights) @ product.U
         lam = np.linalg.eigvalsh((B + B.T) / 2)
         expected.append(np.abs(lam).sum() ** 2 / (lam**2).sum())
-    assert found[report.RANK] * 16 == pytest.approx(np.mean(expected))
-    assert found[report.INPUT_RANK] != pytest.approx(found[report.RANK])
+    assert found[reproduction.RANK] * 16 == pytest.approx(np.mean(expected))
+    assert found[reproduction.INPUT_RANK] != pytest.approx(found[reproduction.RANK])
     rows = np.linspace(0, 499, 50).astype(int)
     one = radius(folded, X[rows])
     right = one.predicted == y[rows]
     assert found["certified at 0"] == pytest.approx(right.mean())
     assert found["certified at 0.3"] == pytest.approx((right & (one.radius > 0.3)).mean())
     assert 0 < found["certified at 0.3"] < found["certified at 0"]
-    assert found[report.MEDIAN] * 8 == pytest.approx(np.median(one.radius[right]))
+    assert found[reproduction.MEDIAN] * 8 == pytest.approx(np.median(one.radius[right]))
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_accuracies_within_three_tenths_of_a_point_agree(ours, difference, close
     assert one.rank_difference == pytest.approx(1.5)
     equal = PublishedComparison(Published(98.01), sample(0.9801 * 100 - 1e-13), sample(40.0))
     assert f"{equal.difference:+.2f}" == "+0.00"
-    unknown = PublishedComparison(None, sample(ours), sample(40.0))
+    unknown = PublishedComparison(Published(), sample(ours), sample(40.0))
     assert (unknown.difference, unknown.is_close, unknown.rank_difference) == (None, None, None)
 
 
@@ -166,10 +166,10 @@ def artificial(name="mnist", shift=0.0, radii=(1.0, 2.0, 0.5, 1.5)):
     for (variant, title), radius_of in zip(TITLES.items(), radii, strict=True):
         published = PUBLISHED[name, variant]
         values = {
-            report.ACCURACY: published.accuracy + shift,
-            report.RANK: published.rank or 10.0,
-            report.INPUT_RANK: 5.0,
-            report.MEDIAN: radius_of,
+            reproduction.ACCURACY: published.accuracy + shift,
+            reproduction.RANK: published.rank or 10.0,
+            reproduction.INPUT_RANK: 5.0,
+            reproduction.MEDIAN: radius_of,
             "accuracy at rank 1": 50.0,
             "accuracy at rank 10": published.accuracy - (2.0 if title == "input noise" else 0.5),
         }
@@ -205,7 +205,7 @@ def test_radii_without_a_first_one_to_compare_with_are_listed_without_ratios():
 
 @pytest.mark.slow
 def test_a_run_compares_both_data_sets_and_gives_the_same_numbers_again(store, small, tmp_path):
-    first = reproduction.STUDY.run(context(store))
+    first = reproduction.run(context(store))
     comparison, truncation, radii = first.tables
     assert [row[:2] for row in comparison.rows] == [
         (name, title) for name in ("MNIST", "Fashion-MNIST") for title in TITLES.values()
@@ -225,26 +225,26 @@ def test_a_run_compares_both_data_sets_and_gives_the_same_numbers_again(store, s
     assert not first.claims
     assert first.citation
     with Store(tmp_path / "again.sqlite") as other:
-        assert reproduction.STUDY.run(context(other)).tables == first.tables
-    full = reproduction.STUDY.run(context(store, full=True))  # four more seeds
+        assert reproduction.run(context(other)).tables == first.tables
+    full = reproduction.run(context(store, full=True))  # four more seeds
     assert {row[6] for row in full.tables[0].rows} == {5}
     assert all(row[5] > 0 for row in full.tables[0].rows)
 
 
 @pytest.mark.slow
 def test_the_networks_of_all_runs_are_kept_as_model_files(store, small):
-    reproduction.STUDY.run(context(store, fashion=None))
+    reproduction.run(context(store, fashion=None))
     files = sorted((store.path.parent / "bilinear").iterdir())
     assert [file.name.rpartition("-")[0] for file in files] == [
         f"mnist-{variant}-seed-0" for variant in sorted(VARIANTS)
     ]
     data, (part,) = images()[0], reproduction.parts(context(store, fashion=None))
-    cells = cells_of([part], [store.runs(part.study, data.checksum)])
+    cells = cells_of([(part, store.runs(part.study, data.checksum))])
     for file, variant in zip(files, sorted(VARIANTS), strict=True):
         right = load(file).logits(data.X_test / 16).argmax(axis=1) == data.y_test
         assert 100 * right.mean() == pytest.approx(cells["mnist", variant, "accuracy"].mean)
     files[0].unlink()
-    outcome = reproduction.STUDY.run(context(store, fashion=None))  # the numbers are in the store
+    outcome = reproduction.run(context(store, fashion=None))  # the numbers are in the store
     assert "bilinear_eigenvectors_mnist" in outcome.figures
 
 
@@ -276,8 +276,8 @@ def test_a_killed_reproduction_resumes_with_the_same_table(tmp_path, store, smal
     assert process.returncode == 0, output
     assert set(lines(logs[1])) == {f"mnist {kind}" for kind in set(VARIANTS) - kept}  # none twice
     with Store(path) as opened:
-        resumed = reproduction.STUDY.run(context(opened, fashion=None))
-    assert resumed.tables == reproduction.STUDY.run(context(store, fashion=None)).tables
+        resumed = reproduction.run(context(opened, fashion=None))
+    assert resumed.tables == reproduction.run(context(store, fashion=None)).tables
     assert len(list((path.parent / "bilinear").iterdir())) == 4  # the models of both processes
 
 
@@ -294,16 +294,16 @@ def test_a_dask_cluster_gives_the_same_tables_and_models(tmp_path, small):
         Store(tmp_path / "runs.sqlite") as other,
     ):
         address = cluster.scheduler_address
-        outcome = reproduction.STUDY.run(context(store, fashion=None, dask=address))
-        assert outcome.tables == reproduction.STUDY.run(context(other, fashion=None)).tables
+        outcome = reproduction.run(context(store, fashion=None, dask=address))
+        assert outcome.tables == reproduction.run(context(other, fashion=None)).tables
     assert len(list((tmp_path / "a" / "bilinear").iterdir())) == 4
 
 
 def test_estimates_grow_with_seeds_and_data(store):
-    quick = reproduction.STUDY.estimate(context(store))
-    assert reproduction.STUDY.estimate(context(store, full=True)) == pytest.approx(5 * quick)
-    assert reproduction.STUDY.estimate(context(store, fashion=None)) == pytest.approx(quick / 2)
-    assert reproduction.STUDY.estimate(context(store, jobs=2)) == pytest.approx(quick / 2)
+    quick = BILINEAR["bilinear"].estimate(context(store))
+    assert BILINEAR["bilinear"].estimate(context(store, full=True)) == pytest.approx(5 * quick)
+    assert BILINEAR["bilinear"].estimate(context(store, fashion=None)) == pytest.approx(quick / 2)
+    assert BILINEAR["bilinear"].estimate(context(store, jobs=2)) == pytest.approx(quick / 2)
 
 
 # ---- the command -----------------------------------------------------------------------------

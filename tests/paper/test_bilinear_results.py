@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from quadric.apps.paper._bilinear_report import NAMES, PUBLISHED, TITLES, PublishedComparison
+from quadric.apps.paper._bilinear import NAMES, PUBLISHED, TITLES, PublishedComparison
 from quadric.apps.paper._statistics import Sample
 
 RESULTS = Path(__file__).parents[2] / "results"

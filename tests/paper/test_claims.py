@@ -58,12 +58,13 @@ def test_a_claim_is_judged_in_exactly_one_way(one):
     assert len(one.where) == len(set(one.where)) > 0
     assert one.claim.endswith(".")
     listed = bool(one.test or one.docs)
-    for value in (one.printed, one.found, one.method):
-        assert bool(value) is listed
+    (entry,) = (entry for entry in document()["claims"] if entry["id"] == one.id)
+    for name in ("printed", "found", "method"):
+        assert bool(entry.get(name)) is listed
     if not listed:
-        assert one.verdict is one.paper_verdict is Verdict.UNKNOWN
+        assert one.finding.verdict is one.finding.paper_verdict is Verdict.UNKNOWN
     else:
-        assert one.verdict is not Verdict.UNKNOWN
+        assert one.finding.verdict is not Verdict.UNKNOWN
     assert one.experiment in {*EXPERIMENTS, ""}
     assert one.study in {*STUDIES, ""}
 
@@ -122,10 +123,10 @@ def test_every_claim_of_an_experiment_is_in_its_code_and_no_other_is():
 def test_claims_without_a_run_say_what_to_run():
     rows = {row.id: row for row in judge([])}
     assert list(rows) == list(statements())
-    assert rows["xor-linear"].ours == "not run: quadric reproduce xor"
-    assert rows["recurrent"].ours == "not run: quadric reproduce recurrent"
-    assert rows["pyramidal-neurons"].ours.startswith("A result of neuroscience")
-    assert rows["logistic-w-vector"].verdict == "does not hold"
+    assert rows["xor-linear"].finding.ours == "not run: quadric reproduce xor"
+    assert rows["recurrent"].finding.ours == "not run: quadric reproduce recurrent"
+    assert rows["pyramidal-neurons"].finding.ours.startswith("A result of neuroscience")
+    assert rows["logistic-w-vector"].finding.verdict == "does not hold"
     assert not rows["xor-linear"].was_run
     assert rows["logistic-w-vector"].was_run
     numbers = counts(rows.values())
@@ -148,10 +149,10 @@ def test_results_of_several_runs_are_merged():
     other = judge([Claim("exactly-C", "d", "e", Verdict.FAILS)])
     rows = {row.id: row for row in merged([one, other])}
     assert rows["xor-linear"].cells()[4:9] == ("a", "cannot be judged", "b", "holds", "c")
-    assert rows["exactly-C"].ours == "e"
+    assert rows["exactly-C"].finding.ours == "e"
     assert not rows["table-means"].was_run
     later = judge([Claim("xor-linear", "a", "new", Verdict.FAILS)])
-    assert {row.id: row for row in merged([one, other, later])}["xor-linear"].ours == "new"
+    assert {row.id: row for row in merged([one, other, later])}["xor-linear"].finding.ours == "new"
 
 
 # ---- the committed results ----------------------------------------------------------------------
@@ -161,7 +162,11 @@ def test_the_committed_table_agrees_with_the_list(committed):
     """Claims that are judged by tests or not at all are those of the list, word for word."""
     listed = judge([])
     assert [row.id for row in committed] == [row.id for row in listed]
-    for row, known in zip(committed, listed, strict=True):
+    with (ROOT / "results" / "claims.csv").open() as file:
+        columns, *lines = csv.reader(file)
+    assert tuple(columns) == COLUMNS
+    for row, known, line in zip(committed, listed, lines, strict=True):
+        assert row.cells() == tuple(line)
         assert row.cells()[:4] == known.cells()[:4]
         assert row.judged_by == known.judged_by
         one = statements()[row.id]
@@ -169,8 +174,6 @@ def test_the_committed_table_agrees_with_the_list(committed):
             assert row.was_run, row.id
         else:
             assert row == known
-    with (ROOT / "results" / "claims.csv").open() as file:
-        assert tuple(next(csv.reader(file))) == COLUMNS
 
 
 def test_the_committed_mnist_verdicts_follow_from_the_committed_numbers(committed):

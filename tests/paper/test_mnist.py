@@ -242,15 +242,16 @@ def test_tasks_and_estimate_fit_the_data_and_the_cores():
 
 
 @pytest.mark.slow
-def test_the_grid_on_digits_is_labeled_and_not_compared(tmp_path):
+def test_the_grid_on_digits_is_labeled_and_not_compared(tmp_path, monkeypatch):
     data = datasets.digits()
     seen = []
     with Store(tmp_path / "runs.sqlite") as store:
         context = Context(seeds=2, images=data, store=store)
         tasks = [task for task in mnist.tasks_for(context) if task.size == 600]
+        monkeypatch.setattr(mnist, "tasks_for", lambda context: tasks)
         told = replace(context, progress=lambda *state: seen.append(state))
-        outcome = mnist.run(told, tasks)
-        again = mnist.run(context, tasks)
+        outcome = mnist.run(told)
+        again = mnist.run(context)
     assert outcome.name == "digits"
     assert "This is not MNIST" in outcome.summary
     assert set(outcome.figures) <= set(outcome.captions)

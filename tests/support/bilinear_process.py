@@ -49,7 +49,7 @@ def main(path, log, jobs):
     reproduction.WIDTH = 16
     reproduction.train = Logged(log)
     with Store(path) as store:
-        reproduction.STUDY.run(context(store, fashion=None, jobs=int(jobs)))
+        reproduction.run(context(store, fashion=None, jobs=int(jobs)))
 
 
 if __name__ == "__main__":

@@ -16,11 +16,11 @@ from pathlib import Path
 
 import numpy as np
 
-from quadric.apps.shell.tables._checkpoint import FORM
+from quadric.apps.shell.tables._streaming import FORM
 from quadric.errors import DivergenceError, ModelFileError, TableError
 from quadric.files import _safetensors as container
-from quadric.files._canonical_json import canonical
 from quadric.files._describe import describe
+from quadric.files._safetensors import canonical
 from tests.support.damage import OF_CONTAINERS, alter
 from tests.support.streams import StopError, go, parameters, stop_after, write_table
 

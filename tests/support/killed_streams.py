@@ -17,7 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from quadric.apps.shell.tables._checkpoint import FORM
+from quadric.apps.shell.tables._streaming import FORM
 from quadric.files import _safetensors as container
 from quadric.utils import leftovers
 from tests.support import warm

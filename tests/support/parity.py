@@ -21,7 +21,7 @@ def network(case, dtype=np.float64):
             for name, value in case["parameters"].items()
             if name.startswith(prefix)
         }
-        layers.append(from_tensors(case["kind"], *arrays["W"].shape[::-1], arrays))
+        layers.append(from_tensors(case["kind"], *arrays["W"].shape[::-1], arrays.__getitem__))
     return Network(layers, case["activations"])
 
 

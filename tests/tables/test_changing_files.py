@@ -91,9 +91,7 @@ def test_a_parquet_file_that_changes_during_the_run(tmp_path, change, stage, no_
 @pytest.mark.slow
 def test_rows_are_counted_even_if_the_file_status_does_not_change(table, monkeypatch, no_hang):
     """Some file systems report the same times and inode numbers for all files."""
-    monkeypatch.setattr(
-        "quadric.apps.shell.tables._source.check_unchanged", lambda path, version: None
-    )
+    monkeypatch.setattr("quadric.apps.shell.tables._source.check_unchanged", lambda versions: None)
     for change, words in (
         (append, "it no longer has 2,400 rows"),
         (cut, "changed while it was being read: it no longer has 2,400 rows"),

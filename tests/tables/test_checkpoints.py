@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from quadric.apps.shell.tables import Checkpoint, Stream, checkpoint_path
-from quadric.apps.shell.tables._checkpoint import FORM
+from quadric.apps.shell.tables._streaming import FORM
 from quadric.errors import TableError
 from quadric.files import _safetensors as container
 from tests.support import damaged_checkpoints

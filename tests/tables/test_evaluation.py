@@ -7,7 +7,8 @@ import pytest
 from sklearn import metrics
 
 from quadric.apps.shell.tables._evaluation import ClassMetrics, NumberMetrics, evaluate
-from quadric.apps.shell.tables._held_out import Sample
+from quadric.apps.shell.tables._held_out import ScoredRows
+from quadric.apps.shell.tables._schema import Column, Schema
 
 
 def predictions(n, k, seed=0):
@@ -131,16 +132,21 @@ def test_the_tables_have_a_line_for_each_score_and_class():
     assert sum(one["rows"] for one in found.calibration) == 90
 
 
-def test_a_sample_keeps_rows_together():
-    sample = Sample(50, seed=3)
+def test_a_sample_keeps_rows_together(monkeypatch):
+    monkeypatch.setattr("quadric.apps.shell.tables._held_out.MOST_NUMBERS", 50)
+    schema = Schema((Column("x", "number"),), "y", "regression")
+    collected, small = ScoredRows(schema, seed=3), ScoredRows(schema, seed=0)
     for start in range(0, 1000, 100):
         rows = np.arange(start, start + 100)
-        sample.add(rows, -rows)
-    rows, negative = sample.arrays()
-    assert sample.seen == 1000
-    assert len(rows) == 50
-    assert (rows == -negative).all()
-    assert 300 < rows.mean() < 700
-    small = Sample(50)
-    small.add(np.arange(7))
-    assert small.arrays()[0].tolist() == list(range(7))
+        collected.add(rows, -rows, [2.0 * rows])
+    found = collected.evaluate(["a note"])
+    assert collected.seen == 1000
+    assert len(found.numbers) == found.evaluation.rows == 50
+    assert (found.numbers == -found.truth).all()
+    assert (2 * found.numbers == found.predicted).all()
+    assert (np.diff(found.numbers) > 0).all()
+    assert 300 < found.numbers.mean() < 700
+    assert found.notes == ["a note", "The scores are those of a random sample of 50 rows."]
+    small.add(np.arange(7), np.arange(7), [np.arange(7.0)])
+    assert small.evaluate().numbers.tolist() == list(range(7))
+    assert small.evaluate().notes == []

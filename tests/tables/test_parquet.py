@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from quadric.apps.shell import app
-from quadric.apps.shell.tables import _parquet_file as parquet, open_table
+from quadric.apps.shell.tables import _source as parquet, open_table
 from quadric.errors import TableError
 from tests.support import warm
 from tests.support.commands import process

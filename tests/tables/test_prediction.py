@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from quadric.apps.shell.tables import ColumnOptions, Settings, open_table, predict, train
-from quadric.apps.shell.tables._preprocessing import features
+from quadric.apps.shell.tables._schema import features
 from quadric.errors import TableError
 from tests.support.tables import write
 

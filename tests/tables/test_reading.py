@@ -14,7 +14,7 @@ from quadric.apps.shell.tables import (
     open_table,
     train,
 )
-from quadric.apps.shell.tables._preprocessing import features, labels
+from quadric.apps.shell.tables._schema import features, labels
 from quadric.errors import TableError
 from tests.support.tables import schema_of, schema_of_source, write
 

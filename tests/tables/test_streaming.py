@@ -15,8 +15,8 @@ from quadric.apps.shell.tables import (
     train,
     train_stream,
 )
-from quadric.apps.shell.tables._checkpoint import Checkpoint
 from quadric.apps.shell.tables._source import Source, file_version
+from quadric.apps.shell.tables._streaming import Checkpoint
 from quadric.errors import TableError
 from quadric.estimators import restore_training, training_state
 from tests.support.damaged_checkpoints import content_of

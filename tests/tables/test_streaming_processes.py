@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from quadric import QuadraticClassifier, files
-from quadric.apps.shell.tables._checkpoint import FORM
+from quadric.apps.shell.tables._streaming import FORM
 from quadric.files import _safetensors as container
 from tests.support import killed_streams
 from tests.support.streams import start
@@ -19,7 +19,7 @@ from tests.support.streams import start
 
 def make_parquet(path, rows, chunk=200_000):
     """Write eight numbers, a category and a label in row groups, with little memory."""
-    from quadric.apps.shell.tables._writing import write_batches
+    from quadric.apps.shell.tables._prediction import write_batches
 
     def frames():
         rng = np.random.default_rng(0)

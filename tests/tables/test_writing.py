@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from quadric.apps.shell import app
 from quadric.apps.shell.tables import ColumnOptions, Settings, open_table, predict, train
-from quadric.apps.shell.tables._writing import safe_for_spreadsheets
+from quadric.apps.shell.tables._prediction import safe_for_spreadsheets
 from tests.support.tables import write
 
 FORMULAS = ["=HYPERLINK(0)", "+cmd", "-1+2", "@sum", "-", "plain", "-1", "it's"]

@@ -3,12 +3,12 @@
 import pytest
 import torch
 
-from quadric.kernels import _denormals
+from quadric.kernels import _compiling
 from quadric.torch import Quadratic
 from tests.support.denormals import flushing, is_denormal, without_denormals
 
 pytestmark = pytest.mark.skipif(
-    _denormals.ARCHITECTURE not in _denormals.MODES,
+    _compiling.ARCHITECTURE not in _compiling.MODES,
     reason="the loops do not set the mode on this processor",
 )
 

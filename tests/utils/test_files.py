@@ -7,7 +7,7 @@ import pytest
 
 import quadric
 from quadric import Network
-from quadric.apps.shell.tables._writing import write_batches
+from quadric.apps.shell.tables._prediction import write_batches
 from quadric.utils import _files as whole_files, write_whole
 
 MODEL = Network.create(2, [("quadratic", 1, "logistic")], rng=0)

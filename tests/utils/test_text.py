@@ -123,7 +123,7 @@ def test_predictions_are_escaped_on_a_terminal_and_not_in_a_pipe(place, monkeypa
     arguments = ["predict", str(place / "m.quadric"), str(place / "table.csv"), "--proba"]
     piped = CliRunner().invoke(app, arguments)
     assert "\x1b[31mred" in piped.stdout
-    from quadric.apps.shell.tables import _writing as writing
+    from quadric.apps.shell.tables import _prediction as writing
 
     monkeypatch.setattr(writing, "_is_terminal", lambda: True)
     shown = CliRunner().invoke(app, arguments)

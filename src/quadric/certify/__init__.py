@@ -3,10 +3,9 @@
 `_radius.py` and `_counterfactual.py` have the public functions. `_model_and_rounding.py` checks a
 model, finds the map from its coordinates to its network, and bounds the rounding errors of both.
 `_radius.py` writes the class scores as quadratic functions and finds the nearest rival class, with
-the distances and proven bounds of `_distances.py`. `_lower_bounds.py` is for networks that do not
-fold to one layer. `_box_counterfactual.py` finds and verifies counterfactuals within bounds, with
-the faces of the box in `_box_faces.py`. `_rows.py` writes them into the user's data, and describes
-them in words.
+distances and proven bounds. `_lower_bounds.py` is for networks that do not fold to one layer.
+`_counterfactual.py` finds and verifies counterfactuals within bounds, with the faces of the box in
+`_box_faces.py`. `_rows.py` writes them into the user's data, and describes them in words.
 """
 
 from quadric.certify._counterfactual import Counterfactual, counterfactual

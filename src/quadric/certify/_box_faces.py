@@ -115,8 +115,7 @@ class Walk:
         edge = EDGE * np.linalg.norm(steps, axis=1)[:, None]
         inside = (steps >= self.low - edge) & (steps <= self.high + edge)
         steps = steps[inside.all(axis=1)].clip(self.low, self.high)
-        lengths = np.linalg.norm(steps, axis=1)
-        self.shortest = min(self.shortest, float(lengths.min(initial=np.inf)))
+        self.shortest = float(np.linalg.norm(steps, axis=1).min(initial=self.shortest))
         return steps
 
     def advance(self, best: float) -> bool:

@@ -24,22 +24,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from quadric.certify._model_and_rounding import TINY, norm, power_of_two
+from quadric.certify._model_and_rounding import EPS, SAFETY, TINY, gamma, norm, power_of_two
 from quadric.checks import Array
 from quadric.geometry import CACHED, steps_to_surface
 
-EPS = float(np.finfo(np.float64).eps)
 FARTHEST = 1e100  # in units of the usual length, so that squares are finite
 TOUCHES = 1e-12  # share of F; a smaller minimum counts as zero
-SAFETY = 4.0  # factor for the products of bounds, which are themselves rounded
 SHARES = (0.9, 0.5, 0.1)  # of F that the errors may use up within a reach
 GOOD = 0.99  # share of the distance that needs no second attempt
 ARTIFACT = 1e-3  # share of a step along axes on which F is constant up to errors
-
-
-def gamma(n: int) -> float:
-    """Bound on the relative error of a sum of n products."""
-    return SAFETY * (n + 4) * EPS
 
 
 @dataclass(frozen=True)
@@ -77,15 +70,10 @@ class Spectrum:
         likely = rest + SAFETY * n * EPS * widest
         return cls(lam * unit, V, error + loose * unit + TINY, doubt + likely * unit, skew)
 
-    def negated(self) -> "Spectrum":
-        """The spectrum of -A."""
-        return replace(self, lam=-self.lam)
-
     def scaled(self, exponent: int) -> "Spectrum":
         """The spectrum of A times this power of two."""
         error, doubt = (float(np.ldexp(part, exponent)) for part in (self.error, self.doubt))
-        lam = np.ldexp(self.lam, exponent)
-        return replace(self, lam=lam, error=error + TINY, doubt=doubt)
+        return replace(self, lam=np.ldexp(self.lam, exponent), error=error + TINY, doubt=doubt)
 
     @property
     def lowest(self) -> float:
@@ -196,19 +184,15 @@ def _solve(spectrum: Spectrum, problems: Problems) -> Distances:
 def _steps(lam: Array, F: Array, G: Array) -> tuple[Array, Array]:
     """The steps to F = 0 and their lengths; NaN and infinite where there is none."""
     steps = steps_to_surface(lam, F, G, touches=False)
-    _touch(lam, F, G, steps)
-    lengths = np.linalg.norm(steps, axis=1)
-    lengths[np.isnan(lengths)] = np.inf
-    return steps, lengths
-
-
-def _touch(lam: Array, F: Array, G: Array, steps: Array) -> None:
-    """Fill in the steps to the minimum of F where it is zero, up to rounding errors."""
+    # where F has a minimum that is zero, up to rounding errors, the steps lead to it
     rows, curved = np.flatnonzero(np.isnan(steps).any(axis=1)), lam > 0
     down = np.zeros((len(rows), len(lam)))
     down[:, curved] = -G[rows][:, curved] / (2 * lam[curved])
     touches = F[rows] + (G[rows] * down).sum(axis=1) / 2 <= TOUCHES * F[rows]
     steps[rows[touches]] = down[touches]
+    lengths = np.linalg.norm(steps, axis=1)
+    lengths[np.isnan(lengths)] = np.inf
+    return steps, lengths
 
 
 def _radii(

@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 
-from quadric.certify._distances import gamma
 from quadric.certify._model_and_rounding import (
     SLACK,
     TINY,
@@ -27,6 +26,7 @@ from quadric.certify._model_and_rounding import (
     Nearest,
     Rounding,
     absolute_layers,
+    gamma,
     norm,
     shares,
     steps_of,
@@ -98,11 +98,19 @@ class LowerBounds:
         ]
         self.change = steps_of(model.change, free, sizes)
         self.spread = steps_of(model.absolute, free, sizes)
+        # from steps to the inputs of each layer; the identity for all but the first
+        later = [np.ones(layer.n_inputs) for layer in self.layers[1:]]
+        self.maps = [self.change, *(AffineMap(one, np.zeros(len(one))) for one in later)]
         self.eps = float(np.finfo(dtype).eps)
         self._known: dict[tuple[int, int | None], tuple[Layer, Array]] = {}
 
+    def prepare(self) -> list[Any]:
+        """The calls before those of `run`: none."""
+        return []
+
     def run(self, points: Array, nearest: Nearest) -> None:
         """Compute the radii of a block of rows, whose class is known."""
+        nearest.distance[:] = np.nan
         for c in np.unique(nearest.predicted).tolist():
             rows = nearest.predicted == c
             with np.errstate(all="ignore"):
@@ -139,15 +147,13 @@ class LowerBounds:
         """The layers about the points; the last one computes differences from the score of c."""
         stages: list[_Stage] = []
         a, count = self.model.change.apply(points), len(self.layers)
-        for l, (activation, majorant) in enumerate(
-            zip(self.activations, self.majorants, strict=True)
-        ):
-            first, last = l == 0, l == count - 1
+        for l, activation in enumerate(self.activations):
+            last = l == count - 1
             layer, curve = self._layer(l, c if last else None)
-            errors = self._first_errors(majorant, points, a) if first else _errors(majorant, a)
+            errors = self._errors(l, points, a)
             if last:  # a difference of two scores
                 errors = 2 * errors[0], 2 * errors[1], 2 * errors[2]
-            z, steep = layer.forward(a)[0], _steepness(layer, a, self._back(l))
+            z, steep = layer.forward(a)[0], _steepness(layer, a, self.maps[l])
             stages.append(_Stage(layer, activation, z, steep, curve, errors))
             a = a if last else ACTIVATIONS[activation].function(z)
         return stages
@@ -156,30 +162,20 @@ class LowerBounds:
         """A layer, or its differences from class c, and |Q_k| for each neuron."""
         if (l, c) not in self._known:
             layer = self.layers[l] if c is None else _differences(self.layers[l], c)
-            self._known[l, c] = layer, _curves(layer, self._back(l))
+            self._known[l, c] = layer, _curves(layer, self.maps[l])
         return self._known[l, c]
 
-    def _back(self, l: int) -> AffineMap:
-        """The map from steps to the inputs of the first layer; the identity for later layers."""
-        n = self.layers[l].n_inputs
-        return self.change if l == 0 else AffineMap(np.ones(n), np.zeros(n))
-
-    def _first_errors(
-        self, majorant: Majorant, points: Array, u: Array
-    ) -> tuple[Array, Array, float]:
-        """The rounding errors of the first layer and the steps before it."""
+    def _errors(self, l: int, points: Array, a: Array) -> tuple[Array, Array, float]:
+        """The rounding errors of a layer about its inputs a; of the first, also of the steps."""
+        majorant = self.majorants[l]
+        if l > 0:
+            M, G = majorant.at(np.abs(a))
+            return majorant.share * M, majorant.share * G, majorant.share * majorant.curve
         rounding, A = Rounding(majorant, self.model.absolute, self.model.share), self.change.A
         stretch = float(np.abs(A).max() if A.ndim == 1 else np.linalg.norm(A, 2)) * SLACK
         spread, size = float(norm(self.spread.A)) * SLACK, rounding.size(points)
-        moved = gamma(points.shape[1]) * size
-        found = rounding.growth(u, size, moved, stretch, spread)
-        return *found, rounding.curve(stretch, spread)
-
-
-def _errors(majorant: Majorant, a: Array) -> tuple[Array, Array, float]:
-    """The rounding errors of a layer about its inputs a."""
-    M, G = majorant.at(np.abs(a))
-    return majorant.share * M, majorant.share * G, majorant.share * majorant.curve
+        growth = rounding.growth(a, size, gamma(points.shape[1]) * size, stretch, spread)
+        return *growth, rounding.curve(stretch, spread)
 
 
 def _steepness(layer: Layer, a: Array, back: AffineMap) -> Array:

@@ -75,8 +75,10 @@ LEARNED = {"classes_", "network_"}  # attributes of objects, but not of classes
 
 TINY = float(np.finfo(np.float64).tiny)  # the largest error of a product that underflows
 SAFE = 1e-140, 1e140  # lengths in this range are accurate if they are computed from squares
-U64 = float(np.finfo(np.float64).eps) / 2
+EPS = float(np.finfo(np.float64).eps)
+U64 = EPS / 2
 SLACK = 1.001  # for the rounding errors of the bounds, which are sums of positive numbers
+SAFETY = 4.0  # factor for the products of bounds, which are themselves rounded
 LEAST = 280  # 10 to the power of minus this is far from underflow
 # from the coarsest to the finest; pyarrow has names of its own
 PRECISIONS = {
@@ -116,9 +118,7 @@ class CertifiedModel:
 
     def sizes(self, units: str) -> Array:
         """The unit of length along each coordinate, for units of 'inputs' or 'scaled'."""
-        if units == "inputs":
-            return np.ones(len(self.names))
-        return self.view.coordinates.scales()
+        return np.ones(len(self.names)) if units == "inputs" else self.view.coordinates.scales()
 
     def held_inputs(self, fixed: Iterable[Any]) -> Array:
         """Which coordinates cannot move: encoded categories, and those named in `fixed`."""
@@ -155,8 +155,7 @@ class Nearest:
     def unknown(cls, predicted: Array, n: int) -> "Nearest":
         """Only the class of each row is known so far; n coordinates are free."""
         distance, radius = np.full((2, len(predicted)), np.inf)
-        step = np.zeros((len(predicted), n))
-        return cls(distance, radius, step, predicted, predicted.copy())
+        return cls(distance, radius, np.zeros((len(predicted), n)), predicted, predicted.copy())
 
     def part(self, rows: slice) -> "Nearest":
         """Views of some rows."""
@@ -206,7 +205,8 @@ def certified_model(view: ModelView, X: Any) -> CertifiedModel:
     found = zip(steps, view.operations.values(), space.maps, strict=True)
     for k, (step, inside, own_map) in enumerate(found):
         change, following = own_map.after(change), steps[k + 1 :]
-        precision = precision_after(step, precision)
+        # a step computes in the coarsest precision of its input and of its own
+        precision = coarsest([precision, *_dtypes(step)])
         u = unit_roundoff(precision)
         check_factors(inside, precision, type(step).__name__)
         total += step_roundings(inside) * (u + 2 * U64)
@@ -358,8 +358,8 @@ def absolute_layers(network: Network, dtype: Any) -> tuple[Layer, ...]:
         }
         for name in {"b", "c"} & set(arrays):
             arrays[name] += least * (widest + 1) ** 2
-        enlarged = type(layer).of(**arrays)
-        layers.append(enlarged.shifted(np.full(layer.n_inputs, least * (widest + 1) ** 2)))
+        shift = np.full(layer.n_inputs, least * (widest + 1) ** 2)
+        layers.append(type(layer).of(**arrays).shifted(shift))
     return fold_layers(Network(layers, network.activations)).layers
 
 
@@ -407,6 +407,11 @@ def _roundings(layer: Layer) -> int:
     return 2 * n + 5 if isinstance(layer, Reduced) else n + 2
 
 
+def gamma(n: int) -> float:
+    """Bound on the relative error of a sum of n products."""
+    return SAFETY * (n + 4) * EPS
+
+
 def underflows(n: int) -> float:
     """A bound on the sum of the errors of products that underflow, for n inputs of at most 1."""
     return 4 * (n + 1) ** 2 * TINY
@@ -429,11 +434,6 @@ def precision_of(X: Any) -> np.dtype[Any]:
     if hasattr(X, "dtypes"):  # a table
         return coarsest(list(X.dtypes))
     return coarsest([X.dtype if hasattr(X, "dtype") else np.asarray(X).dtype])
-
-
-def precision_after(step: Any, before: np.dtype[Any]) -> np.dtype[Any]:
-    """The precision in which a fitted step computes, given that of its input."""
-    return coarsest([before, *_dtypes(step)])
 
 
 def _dtypes(part: Any) -> Iterator[Any]:

@@ -2,36 +2,34 @@
 
 `radius` is the public function. `Search` finds the nearest change of class: it writes the class
 scores as quadratic functions (`Scores`) and computes the distances to the ties with every rival
-class. The scores and the spectra of their differences are kept for further calls with the same
-model.
+class, with a proven lower bound for each (`_distances`).
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from joblib import Parallel, delayed
 
 from quadric.certify._distances import (
-    EPS,
-    SAFETY,
     Distances,
     Problems,
     Spectrum,
     distances,
-    gamma,
     quick_bounds,
 )
 from quadric.certify._lower_bounds import LowerBounds
 from quadric.certify._model_and_rounding import (
+    EPS,
+    SAFETY,
     SLACK,
     CertifiedModel,
     Nearest,
     Rounding,
     certified_model,
+    gamma,
     norm,
     rounding_of,
     steps_of,
@@ -40,12 +38,9 @@ from quadric.certify._model_and_rounding import (
 )
 from quadric.checks import Array, check_choice
 from quadric.geometry import AffineMap
-from quadric.network import Network
 from quadric.utils import blas_threads, check_limit, one_blas_thread
 
 BLOCK = 2**19  # numbers in a block of rows
-MOST_SEARCHES = 4  # for one model: one for each set of free inputs and units
-MOST_BYTES = 2**28  # of the eigenvectors of a search that is kept
 
 
 @dataclass(frozen=True)
@@ -153,19 +148,15 @@ def radius(
     all_held = not len(free)
     free = np.arange(len(names)) if all_held else free
     nearest = Nearest.unknown(predicted, len(free))
-    if exact:
-        search = Search(class_scores(certified), free, sizes)
-        _run(
-            {
-                "pair of classes": search.prepare(),
-                "block of rows": _blocks(search.run, points, nearest),
-            },
-            progress,
-        )
-    else:
-        nearest.distance[:] = np.nan
-        bounds = LowerBounds(certified, free, sizes)
-        _run({"block of rows": _blocks(bounds.run, points, nearest)}, progress)
+    search: Search | LowerBounds = (
+        Search(class_scores(certified), free, sizes)
+        if exact
+        else LowerBounds(certified, free, sizes)
+    )
+    count = max(1, BLOCK // points.shape[1])
+    blocks = [slice(start, start + count) for start in range(0, len(points), count)]
+    calls = [partial(search.run, points[rows], nearest.part(rows)) for rows in blocks]
+    _run({"pair of classes": search.prepare(), "block of rows": calls}, progress)
     if all_held:
         nearest.distance[:], nearest.becomes[:] = np.inf, predicted
         nearest.radius[:] = np.where(nearest.radius > 0, np.inf, 0.0)
@@ -182,17 +173,10 @@ def radius(
     )
 
 
-Calls = list[Callable[[], object]]
-
-
-def _blocks(run: Callable[[Array, Nearest], None], points: Array, nearest: Nearest) -> Calls:
-    """One call of `run` per block of rows."""
-    count = max(1, BLOCK // points.shape[1])
-    blocks = [slice(start, start + count) for start in range(0, len(points), count)]
-    return [partial(run, points[rows], nearest.part(rows)) for rows in blocks]
-
-
-def _run(stages: dict[str, Calls], progress: Callable[[float, float, str], object] | None) -> None:
+def _run(
+    stages: Mapping[str, Sequence[Callable[[], Any]]],
+    progress: Callable[[float, float, str], object] | None,
+) -> None:
     """Run the calls of each stage in as many threads as matrix products would use."""
     parallel = Parallel(n_jobs=blas_threads(), prefer="threads", return_as="generator")
     with one_blas_thread():
@@ -200,9 +184,6 @@ def _run(stages: dict[str, Calls], progress: Callable[[float, float, str], objec
             for done, _ in enumerate(parallel(delayed(call)() for call in calls), 1):
                 if progress is not None:
                     progress(done, len(calls), f"{name} {done} of {len(calls)}")
-
-
-# --------------------------------------------------------- the nearest change of class
 
 
 @dataclass(frozen=True)
@@ -219,35 +200,7 @@ class Scores:
     change: AffineMap
     rounding: Rounding
     stored: float  # the relative error with which parameters are stored
-    _searches: dict[bytes, "Search"] = field(default_factory=dict)
-
-    def search(self, free: Array, sizes: Array) -> "Search":
-        """The search with these free coordinates and units, kept unless it is large."""
-        key = free.tobytes() + sizes.tobytes()
-        if (known := self._searches.get(key)) is not None:
-            return known
-        made, K = Search(self, free, sizes), len(self.b)
-        if 8 * len(free) ** 2 * (K * (K - 1) // 2) <= MOST_BYTES:
-            self._searches[key] = made
-            for old in list(self._searches)[:-MOST_SEARCHES]:
-                self._searches.pop(old, None)  # another thread may have removed it
-        return made
-
-    def at(self, X: Array, moved: Array) -> tuple[Array, list[Array], Array, Array]:
-        """u and its products with each Q_k, the scores, and bounds on the scores' errors.
-
-        `moved` is a bound on the length of the error of u.
-        """
-        u = self.change.apply(X)
-        V = [u @ Q for Q in self.Q]
-        scores = [((v + w) * u).sum(axis=1) + b for v, w, b in zip(V, self.W, self.b, strict=True)]
-        z = np.stack(scores, axis=1)
-        # an error of u acts through the gradient, whose length is at most 2 |Q| |u| + |w|
-        size, moved = norm(u, axis=1)[:, None], moved[:, None]
-        Q, w = norm(self.Q, axis=(1, 2)), norm(self.W, axis=1)
-        error = gamma(2 * u.shape[1]) * ((Q * size + w) * size + np.abs(self.b))
-        error = error + underflows(u.shape[1]) * (1 + size) * (1 + size)
-        return u, V, z, error + moved * (2 * Q * (size + moved) + w)
+    searches: dict[bytes, "Search"] = field(default_factory=dict)  # by free coordinates and units
 
 
 def class_scores(model: CertifiedModel) -> Scores:
@@ -307,8 +260,7 @@ class Search:
         self.stretch = float(largest) * (1 + 1e-6)
         # rounding errors of products with A grow with |A|, whose norm can be larger than that of A
         self.size_A = self.stretch if A.ndim == 1 else float(norm(A)) * SLACK
-        spread = steps_of(scores.rounding.absolute, free, sizes)
-        self.spread = float(norm(spread.A)) * SLACK
+        self.spread = float(norm(steps_of(scores.rounding.absolute, free, sizes).A)) * SLACK
         self.sizes_Q = norm(scores.Q, axis=(1, 2))
         self.sizes_W = norm(scores.W, axis=1)
         K = len(scores.b)
@@ -327,7 +279,8 @@ class Search:
     def spectrum(self, c: int, k: int) -> Spectrum:
         """The spectrum of the second-order part of z_c - z_k, computed once per pair."""
         if c > k:
-            return self.spectrum(k, c).negated()
+            opposite = self.spectrum(k, c)
+            return replace(opposite, lam=-opposite.lam)
         if (c, k) not in self._spectra:
             D = self.scores.Q[c] - self.scores.Q[k]
             A = self.change.pull_back(self.change.pull_back(D).T)
@@ -350,26 +303,31 @@ class Search:
 
     def _block(self, X: Array) -> _Block:
         """The scores at a block of rows, with bounds on all errors."""
-        rounding = self.scores.rounding
-        size = rounding.size(X)
-        moved = gamma(X.shape[1]) * size
-        u, V, z, z_error = self.scores.at(X, moved)
-        slopes = [self.change.pull_back(2 * v + w) for v, w in zip(V, self.scores.W, strict=True)]
-        length = norm(u, axis=1)[:, None]
-        steep, more = 2 * self.sizes_Q * length + self.sizes_W, 2 * self.sizes_Q * moved[:, None]
-        slope_error = gamma(3 * u.shape[1]) * steep * self.size_A + more * self.stretch
-        slope_error += underflows(u.shape[1]) * (1 + length) * (1 + self.size_A)
-        constant, slope = rounding.growth(u, size, moved, self.stretch, self.spread)
+        scores, Q, w = self.scores, self.sizes_Q, self.sizes_W
+        u, size = scores.change.apply(X), scores.rounding.size(X)
+        V = [u @ Q_k for Q_k in scores.Q]
+        parts = list(zip(V, scores.W, scores.b, strict=True))
+        z = np.stack([((v + w_k) * u).sum(axis=1) + b_k for v, w_k, b_k in parts], axis=1)
+        slopes = [self.change.pull_back(2 * v + w_k) for v, w_k, _ in parts]
+        moved = gamma(X.shape[1]) * size  # a bound on the length of the error of u
+        constant, slope = scores.rounding.growth(u, size, moved, self.stretch, self.spread)
+        length, moved, n = norm(u, axis=1)[:, None], moved[:, None], u.shape[1]
+        # an error of u acts through the gradient, whose length is at most 2 |Q| |u| + |w|
+        z_error = gamma(2 * n) * ((Q * length + w) * length + np.abs(scores.b))
+        z_error = z_error + underflows(n) * (1 + length) * (1 + length)
+        z_error = z_error + moved * (2 * Q * (length + moved) + w)
+        slope_error = (
+            gamma(3 * n) * (2 * Q * length + w) * self.size_A + 2 * Q * moved * self.stretch
+        )
+        slope_error += underflows(n) * (1 + length) * (1 + self.size_A)
         return _Block(z, z_error + constant[:, None], slopes, slope_error + slope[:, None])
 
     def _visit_rivals(self, c: int, rows: Array, block: _Block, nearest: Nearest) -> None:
         """Visit the rivals of class c at each row, the most promising first."""
         rivals = [k for k in range(len(self.scores.b)) if k != c]
-        bounds = np.empty((len(rows), len(rivals)))
-        for j, k in enumerate(rivals):
-            bounds[:, j] = quick_bounds(self.spectrum(c, k), block.tie(c, k, rows))
-        order = np.argsort(bounds, axis=1)
-        for rival in order.T:
+        quick = [quick_bounds(self.spectrum(c, k), block.tie(c, k, rows)) for k in rivals]
+        bounds = np.stack(quick, axis=1)
+        for rival in np.argsort(bounds, axis=1).T:
             bound = np.take_along_axis(bounds, rival[:, None], axis=1)[:, 0]
             is_near = bound < nearest.distance[rows]
             far = rows[~is_near]  # cannot be nearer, but limits what is proven
@@ -386,28 +344,3 @@ class Search:
         nearest.distance[better] = found.lengths[nearer]
         nearest.step[better] = found.S[nearer] @ found.V.T
         nearest.becomes[better] = k
-
-
-# ------------------------------------------------------------- kept for further calls
-
-
-_known: WeakKeyDictionary[Network, tuple[list[Any], Scores]] = WeakKeyDictionary()
-
-
-def kept_scores(model: CertifiedModel) -> Scores:
-    """The scores and searches of earlier calls, unless any number of the model has changed."""
-    network, state = model.view.network, _state(model)
-    known = _known.get(network)
-    if known is None or known[0] != state:
-        known = _known[network] = state, class_scores(model)
-    return known[1]
-
-
-def _state(model: CertifiedModel) -> list[Any]:
-    """Everything that scores and their rounding errors depend on, as values to compare."""
-    network = model.view.network
-    arrays = [array for layer in network.layers for array in layer.arrays().values()]
-    arrays += [*model.change, *model.absolute, model.held]
-    kinds = [type(layer) for layer in network.layers]
-    others = [kinds, network.activations, model.share, model.dtype]
-    return [others, *((array.dtype, array.shape, array.tobytes()) for array in arrays)]

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from quadric.certify._distances import EPS
-from quadric.certify._model_and_rounding import CertifiedModel
+from quadric.certify._model_and_rounding import EPS, CertifiedModel
 from quadric.checks import Array
 from quadric.utils import visible
 
@@ -73,23 +72,17 @@ class Row:
             rows = np.repeat(x, len(points), axis=0)
             rows[:, [self.columns[k] for k in changed]] = points[:, changed]
             return rows
-        listed = self._listed()
-        values = {listed[self.columns[k]]: points[:, k] for k in changed}
-        zeros = [0] * len(points)
+        listed, values, zeros = self._listed(), {}, [0] * len(points)
+        for k in changed:
+            name = listed[self.columns[k]]
+            values[name] = points[:, k].astype(_float_of(self.x[name].dtype) or float)
         if hasattr(self.x, "with_columns"):  # Polars
-            columns = [self._like(name, column) for name, column in values.items()]
+            columns = [type(self.x[name])(name, column) for name, column in values.items()]
             return self.x[zeros].with_columns(columns)
         table = self.x.iloc[zeros].reset_index(drop=True)
         for name, column in values.items():
-            dtype = _float_of(self.x[name].dtype)
-            table[name] = column if dtype is None else column.astype(dtype)
+            table[name] = column
         return table
-
-    def _like(self, name: Any, column: Array) -> Any:
-        """A column of Polars with the given values, of the floating-point dtype of x."""
-        own = self.x[name]
-        made = type(own)(name, column)
-        return made if _float_of(own.dtype) is None else made.cast(own.dtype)
 
     def _listed(self) -> list[Any]:
         """The names of the columns of a table, in the order of the model."""
@@ -180,27 +173,21 @@ def changes_of(
         for share in SMALL:
             kept = (lengths > 0) & (lengths >= share * lengths.max())
             found = start.copy()
-            for i in np.flatnonzero(kept):
-                if i in whole:
-                    found[i] = point[i]
-                    continue
+            found[whole] = np.where(kept, point, start)[whole]
+            for i in np.setdiff1d(np.flatnonzero(kept), whole):
                 more = (_outwards(start[i], point[i], d) for d in range(digits, MOST_DIGITS))
                 found[i] = next((v for v in more if low[i] <= v <= high[i]), point[i])
             points.append(found)
-        good = row.classes(row.in_precision(np.array(points))) == becomes
+        tried = row.in_precision(np.array(points))
+        good = np.flatnonzero(row.classes(tried) == becomes)
         # a tie may be rounded in another way if a row is predicted alone
-        alone = (one for one, is_good in zip(points, good, strict=True) if is_good)
-        if (one := next((one for one in alone if _has_class(row, one, becomes)), None)) is not None:
-            point = one
+        first = next((k for k in good if row.classes(tried[[k]])[0] == becomes), None)
+        if first is not None:
+            point = points[first]
             break
     changed = np.flatnonzero(point != start)
     changed = changed[np.argsort(-lengths[changed])]
-    names = row.model.names
-    return [Change(names[i], float(start[i]), float(point[i])) for i in changed]
-
-
-def _has_class(row: Row, point: Array, becomes: int) -> bool:
-    return bool(row.classes(row.in_precision(point[None]))[0] == becomes)
+    return [Change(row.model.names[i], float(start[i]), float(point[i])) for i in changed]
 
 
 def _outwards(before: float, after: float, digits: int) -> float:

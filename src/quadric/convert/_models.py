@@ -10,10 +10,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
 from quadric.checks import FLOAT64, Array, as_numbers, check_number, unmasked
-from quadric.convert._fold import fold_view
+from quadric.convert._layers import fold_view
 from quadric.core import Quadratic
 from quadric.estimators import QuadraticLogisticRegression
-from quadric.geometry import Quadric, cholesky
+from quadric.geometry import Quadric
 from quadric.models import (
     ModelView,
     NotAffineError,
@@ -47,17 +47,15 @@ def from_qda(qda: Any) -> Network:
     """
     named_steps, last = split(qda)
     if not isinstance(last, QuadraticDiscriminantAnalysis) or not hasattr(last, "rotations_"):
-        given = f"a Pipeline that ends with {type(last).__name__}"
-        given = type(qda).__name__ if last is qda else given
-        fitted = isinstance(last, QuadraticDiscriminantAnalysis)
+        place = "" if last is qda else "a Pipeline that ends with "
+        hint = "; call fit first" if isinstance(last, QuadraticDiscriminantAnalysis) else ""
         raise TypeError(
             "qda must be a fitted sklearn.discriminant_analysis.QuadraticDiscriminantAnalysis, or "
-            f"a Pipeline that ends with one. Got {given}{'; call fit first' if fitted else ''}."
+            f"a Pipeline that ends with one. Got {place}{type(last).__name__}{hint}."
         )
     network = _network_of_qda(last)
     try:
-        view = ModelView(qda, named_steps, last, network)
-        return fold_view(view) if named_steps else network
+        return fold_view(ModelView(qda, named_steps, last, network)) if named_steps else network
     except NotAffineError as error:
         raise TypeError(f"cannot convert the pipeline: {error}.") from None
 
@@ -111,11 +109,24 @@ def from_gaussians(means: Any, covariances: Any, priors: Any = None) -> Network:
     priors = np.full(C, 1 / C) if priors is None else as_numbers("priors", priors, FLOAT64)
     if priors.shape != (C,) or not (priors > 0).all():
         raise ValueError(f"priors must be {C} positive numbers. Got {priors} instead.")
-    factors = np.array([cholesky(f"covariances[{k}]", S) for k, S in enumerate(covariances)])
+    factors = np.array([_cholesky(f"covariances[{k}]", S) for k, S in enumerate(covariances)])
     inverses = np.linalg.inv(factors)
     precisions = inverses.transpose(0, 2, 1) @ inverses
     log_determinants = 2 * np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)
     return _network(means, precisions, log_determinants, priors / priors.sum())
+
+
+def _cholesky(name: str, matrix: Array) -> Array:
+    """The Cholesky factor, or ValueError if the matrix is not symmetric positive definite."""
+    if np.abs(matrix - matrix.T).max() > 1e-8 * np.abs(matrix).max():
+        raise ValueError(f"{name} must be symmetric. Got a matrix that is not.")
+    try:
+        return np.linalg.cholesky((matrix + matrix.T) / 2)
+    except np.linalg.LinAlgError:
+        raise ValueError(
+            f"{name} must be positive definite. Got a matrix that is not; add a small multiple of "
+            "the identity to it."
+        ) from None
 
 
 def _network(means: Array, precisions: Array, log_determinants: Array, priors: Array) -> Network:
@@ -147,7 +158,7 @@ def from_ellipsoids(ellipsoids: Sequence[Quadric], sharpness: float = 1.0) -> Ne
     ellipsoids = list(ellipsoids)
     if not ellipsoids:
         raise ValueError("ellipsoids must contain at least one ellipsoid. Got none.")
-    factors = []
+    parts = []
     for k, quadric in enumerate(ellipsoids):
         if not isinstance(quadric, Quadric) or not quadric.is_ellipsoid:
             kind = quadric.kind if isinstance(quadric, Quadric) else type(quadric).__name__
@@ -161,10 +172,9 @@ def from_ellipsoids(ellipsoids: Sequence[Quadric], sharpness: float = 1.0) -> Ne
                 f"ellipsoids[{k}] is so far from the origin, relative to its size, that float64 "
                 "cannot represent the coefficients of its neuron. Shift the coordinates first."
             )
-        factors.append(factor)
+        parts.append((factor * quadric.w, factor * quadric.b, factor * quadric.Q))
     if len({quadric.n_dims for quadric in ellipsoids}) > 1:
         raise ValueError("ellipsoids must all have the same dimension.")
-    parts = [(f * q.w, f * q.b, f * q.Q) for f, q in zip(factors, ellipsoids, strict=True)]
     return Network([Quadratic(*map(np.array, zip(*parts, strict=True)))], ["logistic"])
 
 
@@ -265,17 +275,16 @@ def to_polynomial_logistic(model: Any) -> Any:
     network = getattr(model, "network_", model)
     if not isinstance(network, Network):
         raise TypeError(f"model must be a Network or a fitted classifier. Got {model!r}.")
-    outputs = network.n_outputs
     _check_chooses_a_class("model", network)
     layer = layer_to_quadratic(network.astype("float64").layers[0])
-    n = network.n_inputs
+    n, outputs = network.n_inputs, network.n_outputs
     rows, columns = np.triu_indices(n)
     classes = classes_of(model)
     # fit only records the number of columns; the coefficients are set below
     features = PolynomialFeatures(2, include_bias=False).fit(np.zeros((1, n)))
     logistic = LogisticRegression()
-    factor = np.where(rows == columns, 1.0, 2.0)
-    coefficients = np.hstack([layer.W, layer.Q[:, rows, columns] * factor])
+    squares = layer.Q[:, rows, columns] * np.where(rows == columns, 1.0, 2.0)
+    coefficients = np.hstack([layer.W, squares])
     intercepts = layer.b.copy()
     if outputs == 2:  # a softmax of two outputs is a logistic function of their difference
         coefficients, intercepts = np.diff(coefficients, axis=0), np.diff(intercepts)

@@ -11,7 +11,6 @@ are solved by fraction-free elimination (E. Bareiss, 1968), in which every divis
 """
 
 import itertools
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from operator import mul
@@ -264,9 +263,7 @@ def separating_quadric(X: Any, y: Any) -> QuadricSeparation:
     for row_sizes in (np.ones(len(Z)), np.where(lengths > 0, lengths, 1.0)):
         coefficients, weights = _widest_margin(basis / row_sizes[:, None], sign)
         solution = (Vt[kept].T @ (coefficients * np.sqrt(len(Z)) / sigma[kept])) / sizes
-        Q = np.zeros((n, n))
-        Q[rows, columns] = solution[: len(rows)]
-        quadric = Quadric(Q, solution[len(rows) : -1], solution[-1])._preimage(change)
+        quadric = _quadric(solution, n)._preimage(change)
         if _separates(quadric, X, sign):
             return QuadricSeparation(quadric, float((sign * (basis @ coefficients)).min()), None)
         weights = weights / row_sizes
@@ -316,14 +313,11 @@ def _separates(quadric: Quadric, X: Array, sign: Array) -> bool:
 def _widest_margin(basis: Array, sign: Array) -> tuple[Array, Array]:
     """Return the coefficients in [-1, 1] with the widest margin, and the dual weights."""
     A = np.column_stack([-sign[:, None] * basis, np.ones(len(basis))])  # t - sign F <= 0
-    cost = np.zeros(A.shape[1])
-    cost[-1] = -1.0
-    bounds = [(-1.0, 1.0)] * basis.shape[1] + [(0.0, None)]
     result = optimize.linprog(
-        cost,
+        np.append(np.zeros(basis.shape[1]), -1.0),
         A_ub=A,
         b_ub=np.zeros(len(basis)),
-        bounds=bounds,
+        bounds=[(-1.0, 1.0)] * basis.shape[1] + [(0.0, None)],
         method="highs-ds",
         options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
     )
@@ -365,13 +359,8 @@ class _IntegerPoints(NamedTuple):
         Each column is multiplied by the denominators of its factors.
         """
         n = len(self.denominators)
-        pairs = [(i, j) for i in range(n) for j in range(i, n)]
+        pairs = list(itertools.combinations_with_replacement(range(n), 2))
         return [[*(x[i] * x[j] for i, j in pairs), *x, 1] for x in self.rows]
-
-    @property
-    def factors(self) -> list[int]:
-        """The factor by which each column of `monomials` is multiplied."""
-        return _IntegerPoints([self.denominators], self.denominators).monomials[0]
 
 
 def _integer_points(X: Array, change: AffineMap) -> _IntegerPoints | None:
@@ -408,16 +397,13 @@ def _proven_weights(points: _IntegerPoints, sign: Array, weights: Array) -> Arra
     found = [0] * count
     for k, value in whole.items():
         found[order[k]] = value if divisor > 0 else -value
-    if min(found) < 0 or not any(found) or not _are_equal_means(points, sign, found):
+    # the proof itself: these weights give both classes the same sum of every monomial
+    signed = [int(one) * weight for one, weight in zip(sign, found, strict=True)]
+    sums = [sum(map(mul, signed, column)) for column in zip(*points.monomials, strict=True)]
+    if min(found) < 0 or not any(found) or any(sums):
         return None
     half = sum(value for value, one in zip(found, sign, strict=True) if one > 0)
     return np.array([float(Fraction(value, half)) for value in found])
-
-
-def _are_equal_means(points: _IntegerPoints, sign: Array, weights: list[int]) -> bool:
-    """Whether these weights give both classes the same sum of every monomial: the proof itself."""
-    signed = [int(one) * weight for one, weight in zip(sign, weights, strict=True)]
-    return not any(sum(map(mul, signed, column)) for column in zip(*points.monomials, strict=True))
 
 
 def _interpolating_quadric(points: _IntegerPoints, sign: Array) -> Quadric | None:
@@ -430,16 +416,21 @@ def _interpolating_quadric(points: _IntegerPoints, sign: Array) -> Quadric | Non
     if len(pivots) < len(rows):
         return None
     solution, divisor = _solution(rows, pivots, {width: -1})
-    found, factors = np.zeros(width), points.factors
+    # each column of the monomials is multiplied by the same monomial of the denominators
+    found, (factors,) = np.zeros(width), points._replace(rows=[points.denominators]).monomials
     try:
         for k, value in solution.items():
             found[k] = float(Fraction(value * factors[k], divisor))
     except OverflowError:
         return None
-    n = len(points.denominators)
+    return _quadric(found, len(points.denominators))
+
+
+def _quadric(coefficients: Array, n: int) -> Quadric:
+    """The quadric with these coefficients of products, coordinates and 1."""
     Q = np.zeros((n, n))
-    Q[np.triu_indices(n)] = found[: -n - 1]
-    return Quadric(Q, found[-n - 1 : -1], found[-1])
+    Q[np.triu_indices(n)] = coefficients[: -n - 1]
+    return Quadric(Q, coefficients[-n - 1 : -1], coefficients[-1])
 
 
 def _eliminated(rows: list[list[int]], width: int) -> tuple[list[list[int]], list[int]]:
@@ -486,17 +477,19 @@ def _exact_signs(quadric: Quadric, X: Array) -> Array:
     F is the function of the quadric's source, after the map to it.
     """
     F, n = np.asarray(quadric.value(X)), quadric.n_dims
-    identity = AffineMap(np.ones(n), np.zeros(n))
-    source, change = quadric._origin or (quadric, identity)
+    source, change = quadric._origin or (quadric, AffineMap(np.ones(n), np.zeros(n)))
     lost = TINY * max(1.0, np.abs(source.Q).max(), np.abs(source.w).max())
     signs = np.where(np.abs(F) > quadric._rounding(X) + lost, np.sign(F), 0).astype(int)
     unclear = np.flatnonzero(signs == 0)
     if len(unclear) * n * n <= MAX_PRODUCTS:
         A, t = _fractions(change.matrix), _fractions(change.t)
+        Q, w = _fractions(source.Q), _fractions(source.w)
         for i in unclear.tolist():
             x = _fractions(X[i])
-            mapped = [sum(map(mul, row, x), shift) for row, shift in zip(A, t, strict=True)]
-            signs[i] = _sign(source, mapped)
+            u = [sum(map(mul, row, x), shift) for row, shift in zip(A, t, strict=True)]
+            slopes = [sum(map(mul, row, u), slope) for row, slope in zip(Q, w, strict=True)]
+            total = sum(map(mul, u, slopes), Fraction(source.b))
+            signs[i] = (total > 0) - (total < 0)
     return signs
 
 
@@ -505,10 +498,3 @@ def _fractions(values: Array) -> list[Any]:
     return [
         Fraction(v) if isinstance(v, float) else [Fraction(x) for x in v] for v in values.tolist()
     ]
-
-
-def _sign(quadric: Quadric, x: Sequence[Fraction]) -> int:
-    total = Fraction(quadric.b)
-    for one, row, slope in zip(x, _fractions(quadric.Q), _fractions(quadric.w), strict=True):
-        total += one * sum(map(mul, row, x), slope)
-    return (total > 0) - (total < 0)

@@ -17,7 +17,7 @@ from quadric.checks import (
     subtract,
     unmasked,
 )
-from quadric.convert._fold import view_of_one_layer, with_steps
+from quadric.convert._layers import view_of_one_layer, with_steps
 from quadric.core import ACTIVATIONS, Layer, Linear, Quadratic, Reduced
 from quadric.models import ModelView, transformed
 from quadric.network import Network
@@ -127,8 +127,7 @@ def truncation_scores(
     scores : array of shape (n_ranks,)
         The score for each rank.
     """
-    found, scores, _ = scored_truncations(model, X, y, ranks, centered)
-    return found, scores
+    return scored_truncations(model, X, y, ranks, centered)[:2]
 
 
 def scored_truncations(
@@ -148,7 +147,8 @@ def scored_truncations(
         if rank in wanted:
             scores.append(score(z))
         z = z + more
-    return np.array(wanted), np.array([*scores, score(z)]), score.name
+    name = "R²" if score.labels is None else "accuracy"
+    return np.array(wanted), np.array([*scores, score(z)]), name
 
 
 def centers(network: Network, centered: bool | None) -> bool:
@@ -250,8 +250,8 @@ class _Score:
         n_columns = m if classes is None else 1
         if y.shape not in ((n_samples,), (n_samples, n_columns)):
             raise ValueError(f"y must have shape ({n_samples},), one entry per row. Got {y.shape}.")
-        probable = last in ("logistic", "softmax")
-        if classes is None and not probable and (m == 1 or y.ndim == 2):
+        numbers = classes is None and last not in ("logistic", "softmax")
+        if numbers and (m == 1 or y.ndim == 2):
             return cls(y.reshape(n_samples, m).astype(float), None, last)
         if classes is None and y.ndim == 2 and m > 1:
             y = y.argmax(axis=1)
@@ -260,10 +260,6 @@ class _Score:
         if unknown:
             raise ValueError(f"y must hold the model's classes, {labels.tolist()}. Got {unknown}.")
         return cls(y.ravel(), labels, last)
-
-    @property
-    def name(self) -> str:
-        return "R²" if self.labels is None else "accuracy"
 
     def __call__(self, z: Array) -> float:
         if self.labels is None:

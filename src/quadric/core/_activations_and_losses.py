@@ -25,17 +25,6 @@ class Activation:
     slope: Callable[[Array], Array] | None
 
 
-def exp(z: Array) -> Array:
-    """Return exp(z); where it would overflow, the compiled loop returns a large finite number."""
-    return _apply("exp", z)
-
-
-def _softmax(z: Array) -> Array:
-    e = exp(z - z.max(axis=1, keepdims=True))
-    e /= e.sum(axis=1, keepdims=True)
-    return e
-
-
 # Used when numba must not compile anything (NUMBA_DISABLE_JIT).
 _NUMPY: dict[str, Callable[[Array], Array]] = {
     "exp": np.exp,
@@ -49,6 +38,16 @@ def _apply(name: str, z: Array) -> Array:
         return kernels.apply_elementwise(name, z)
     with np.errstate(over="ignore"):
         return _NUMPY[name](z)
+
+
+# Where exp(z) would overflow, the compiled loop returns a large finite number.
+exp = partial(_apply, "exp")
+
+
+def _softmax(z: Array) -> Array:
+    e = exp(z - z.max(axis=1, keepdims=True))
+    e /= e.sum(axis=1, keepdims=True)
+    return e
 
 
 ACTIVATIONS: dict[str, Activation] = {

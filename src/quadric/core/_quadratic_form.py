@@ -110,8 +110,10 @@ def _prepared(X: Array, *others: Array) -> list[Array]:
     dtype = np.dtype(np.float32 if single else np.float64)
     X = X.astype(dtype, copy=False)
     as_it_is = X.strides[1] == X.itemsize and X.strides[0] >= 0 and X.flags.aligned
-    rows = X if as_it_is else np.ascontiguousarray(X)
-    return [rows, *(np.ascontiguousarray(array, dtype) for array in others)]
+    return [
+        X if as_it_is else np.ascontiguousarray(X),
+        *(np.ascontiguousarray(array, dtype) for array in others),
+    ]
 
 
 def _run(loop: Any, X: Array, packed: Array, *others: Array | None) -> None:
@@ -121,5 +123,5 @@ def _run(loop: Any, X: Array, packed: Array, *others: Array | None) -> None:
 
 
 @cache
-def _team() -> "kernels.Team":
+def _team() -> Any:
     return kernels.PythonThreads(loop_threads)

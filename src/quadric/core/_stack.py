@@ -67,12 +67,11 @@ class Stack:
         With `finite`, raise ValueError if a pre-activation of any layer is not finite, because a
         later layer could turn it into NaN or into a plausible probability.
         """
+        dtype = self.layers[0].dtype
         for rows in self._blocks(X.shape[0]):
             block = X[rows]
             with self.threads(block.shape[0]), np.errstate(over="ignore", invalid="ignore"):
-                a = block
-                if not sparse.issparse(X):
-                    a = np.ascontiguousarray(block, dtype=self.layers[0].dtype)
+                a = block if sparse.issparse(X) else np.ascontiguousarray(block, dtype)
                 for l, layer in enumerate(self.layers):
                     z = layer.forward(a)[0]
                     if finite:
@@ -152,8 +151,7 @@ class Stack:
     def threads(self, n_rows: int) -> AbstractContextManager[None]:
         """Return a context that gives the threads to compiled loops if they do most of the work."""
         in_loops = sum(layer.packed.size for layer in self.layers if isinstance(layer, Quadratic))
-        others = self.n_parameters - in_loops
-        worth = in_loops > others and n_rows * in_loops > WORTH_THREADS
+        worth = 2 * in_loops > self.n_parameters and n_rows * in_loops > WORTH_THREADS
         return threads_for_loops() if worth else nullcontext()
 
     def shifted(self, offset: Array | None) -> Self:

@@ -19,13 +19,12 @@ from quadric.datasets._sources import (
     cache_directory,
     find,
     holds_all,
-    named_directory,
     read,
     read_file,
     unpack,
     write_all,
 )
-from quadric.errors import DatasetError
+from quadric.errors import DatasetError, expect
 
 NAMED_ADVICE = (
     "Put the right file there, specify another directory (data_dir or QUADRIC_DATA), or specify "
@@ -186,7 +185,11 @@ def check_files(name: str) -> tuple[Path, list[tuple[Path, str, str | None]]]:
         list is empty if none of the files exists.
     """
     collection = COLLECTIONS[name]
-    directory, advice = _locate(collection)
+    directory, advice, is_named = _locate(collection)
+    in_place = is_named or any(find(directory, file) for file in collection.files)
+    installed = sources.DEBIAN_DIRECTORY
+    if name == "fashion_mnist" and not in_place and holds_all(installed, collection):
+        directory, advice = installed, "Reinstall the Debian package."
     files: list[tuple[Path, str, str | None]] = []
     for file in collection.files:
         path, problem = find(directory, file), None
@@ -198,19 +201,6 @@ def check_files(name: str) -> tuple[Path, list[tuple[Path, str, str | None]]]:
             problem = str(error)
         files.append((path or directory / file.name, file.md5, problem))
     return directory, files if any(path.exists() for path, _, _ in files) else []
-
-
-def _locate(collection: Collection) -> tuple[Path, str]:
-    """Return the directory to read when offline, and advice for the case of an invalid file."""
-    named = named_directory(collection)
-    if named is not None:
-        return named, NAMED_ADVICE
-    cache, advice = _cached(collection)
-    present = any(find(cache, file) for file in collection.files)
-    installed = sources.DEBIAN_DIRECTORY
-    if collection.name == "fashion_mnist" and not present and holds_all(installed, collection):
-        return installed, "Reinstall the Debian package."
-    return cache, advice
 
 
 def download(
@@ -262,6 +252,26 @@ def download(
     return target, source.title
 
 
+def _locate(
+    collection: Collection, data_dir: str | os.PathLike[str] | None = None
+) -> tuple[Path, str, bool]:
+    """Return a directory, advice for the case of an invalid file, and whether the user named it.
+
+    It is the directory specified by the argument or by QUADRIC_DATA, or its subdirectory named
+    after the data set if there is one. If none is specified, it is the cache.
+    """
+    named = data_dir if data_dir is not None else os.environ.get("QUADRIC_DATA") or None
+    if named is None:
+        return *_cached(collection), False
+    expect(
+        isinstance(named, (str, os.PathLike)),
+        TypeError(f"data_dir must be a path or None. Got {named!r} instead."),
+    )
+    directory = Path(named).expanduser()
+    own = directory / collection.name
+    return own if os.path.isdir(own) else directory, NAMED_ADVICE, True
+
+
 def _cached(collection: Collection) -> tuple[Path, str]:
     return (
         cache_directory() / collection.name,
@@ -270,14 +280,11 @@ def _cached(collection: Collection) -> tuple[Path, str]:
 
 
 def _load(collection: Collection, data_dir: str | os.PathLike[str] | None) -> ImageData:
-    named = named_directory(collection, data_dir)
-    if named is not None:
-        contents = read(named, collection, NAMED_ADVICE)
-        return _assemble(collection, contents, f"{named}, the directory specified by the user")
-    directory, advice = _cached(collection)
-    contents = read(directory, collection, advice, complete=False)
+    directory, advice, is_named = _locate(collection, data_dir)
+    contents = read(directory, collection, advice, complete=is_named)
     if len(contents) == len(collection.files):
-        return _assemble(collection, contents, f"{directory}, the cache")
+        place = "the directory specified by the user" if is_named else "the cache"
+        return _assemble(collection, contents, f"{directory}, {place}")
     present = f"{len(contents)} of the 4 files" if contents else "no files"
     contents, source = sources.fetch(collection, [f"the cache {directory} ({present})"])
     if source.keep:

@@ -13,7 +13,6 @@ import os
 import re
 import shutil
 import socket
-import struct
 import subprocess
 import sys
 import tarfile
@@ -25,7 +24,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from quadric.errors import DatasetError, DatasetUnavailableError
+from quadric.errors import DatasetError, DatasetUnavailableError, expect
 from quadric.utils import first_applying, write_whole
 
 OPENML_NAMES = {"mnist": "mnist_784", "fashion_mnist": "Fashion-MNIST"}
@@ -128,31 +127,13 @@ def fault(content: bytes, file: KnownFile) -> str:
 def pack(array: np.ndarray) -> bytes:
     """Return the content of the idx file for an array of bytes."""
     # 08 means unsigned bytes; the number of dimensions follows
-    header = struct.pack(f">{1 + array.ndim}I", 0x0800 + array.ndim, *array.shape)
-    return header + array.astype(np.uint8).tobytes()
+    header = np.array([0x0800 + array.ndim, *array.shape], dtype=">u4")
+    return header.tobytes() + array.astype(np.uint8).tobytes()
 
 
 def unpack(content: bytes, shape: tuple[int, ...]) -> np.ndarray:
     """Return the array of a verified idx file as a read-only view of `content`."""
-    header = 4 + 4 * len(shape)
-    return np.frombuffer(content, dtype=np.uint8, offset=header).reshape(shape)
-
-
-def named_directory(
-    collection: Collection, data_dir: str | os.PathLike[str] | None = None
-) -> Path | None:
-    """Return the directory specified by the argument or by QUADRIC_DATA, or None.
-
-    If the directory has a subdirectory named after the data set, the subdirectory is returned.
-    """
-    named = data_dir if data_dir is not None else os.environ.get("QUADRIC_DATA") or None
-    if named is None:
-        return None
-    if not isinstance(named, (str, os.PathLike)):
-        raise TypeError(f"data_dir must be a path or None. Got {named!r} instead.")
-    directory = Path(named).expanduser()
-    own = directory / collection.name
-    return own if os.path.isdir(own) else directory
+    return np.frombuffer(content, dtype=np.uint8, offset=4 + 4 * len(shape)).reshape(shape)
 
 
 def cache_directory() -> Path:
@@ -356,8 +337,7 @@ def read_npm_archive(path: Path, collection: Collection) -> Contents:
                     contents[missing.pop(member.name)] = stream.read()
     except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
         raise UnavailableError(f"the archive cannot be read ({error})") from None
-    if missing:
-        raise UnavailableError(f"the archive does not contain {', '.join(missing)}")
+    expect(not missing, UnavailableError(f"the archive does not contain {', '.join(missing)}"))
     return contents
 
 
@@ -374,8 +354,7 @@ def fetch_debian(collection: Collection) -> Contents:
 def read_debian(collection: Collection, directory: Path | None = None) -> Contents:
     """Read the files of the Debian package, by default where apt-get installs them."""
     directory = directory or DEBIAN_DIRECTORY
-    if not holds_all(directory, collection):
-        raise UnavailableError(f"the files are not in {directory}")
+    expect(holds_all(directory, collection), UnavailableError(f"the files are not in {directory}"))
     return read(directory, collection, advice="")
 
 

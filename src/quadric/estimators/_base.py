@@ -1,5 +1,9 @@
-"""Fitting of the network estimators: validate, pose the problem, choose, train, publish."""
+"""Fitting of the network estimators: validate, pose the problem, choose, train, publish.
 
+The state between two calls of `partial_fit` can be stored as arrays.
+"""
+
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -11,18 +15,10 @@ import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 
+from quadric.checks import Array
 from quadric.core import Stack, draw_layers
 from quadric.errors import MemoryLimitError
 from quadric.estimators import _data
-from quadric.estimators._auto_choice import (
-    STOCHASTIC_ALPHA,
-    Candidate,
-    Choice,
-    candidates,
-    choose,
-    hidden_sizes,
-    solver_for,
-)
 from quadric.estimators._data import FitData, Problem
 from quadric.estimators._fitted_attributes import FittedAttributes
 from quadric.estimators._messages import (
@@ -31,7 +27,17 @@ from quadric.estimators._messages import (
     warn_not_converged,
     warn_user,
 )
-from quadric.estimators._parameters import IfIncremental, NetworkParameters
+from quadric.estimators._parameters import (
+    STOCHASTIC_ALPHA,
+    Candidate,
+    Choice,
+    IfIncremental,
+    NetworkParameters,
+    candidates,
+    choose,
+    hidden_sizes,
+    solver_for,
+)
 from quadric.network import Network
 from quadric.training import Architecture, History, Options, Samples, TrainingState, train
 
@@ -43,7 +49,6 @@ MOST_EVALUATED = 2e10  # parameters times samples, in all evaluations on more th
 FEWEST_EVALUATIONS = 10
 # The options of `train` that are parameters of the estimators, and the names of the parameters.
 OPTION_PARAMETERS = {
-    "epochs": "max_iter",
     "learning_rate": "learning_rate_init",
     "nesterov": "nesterovs_momentum",
     "max_evaluations": "max_fun",
@@ -188,8 +193,8 @@ class QuadraticNetworkEstimator(FittedAttributes, NetworkParameters):
             layers = draw_layers(
                 n, candidate.layers, init=self.init, rng=np.random.default_rng(seed), dtype=dtype
             )
-            activations = [self.activation] * (len(layers) - 1) + [problem.last]
-            return Stack(layers, activations, problem.loss)
+            hidden = len(layers) - 1
+            return Stack(layers, [self.activation] * hidden + [problem.last], problem.loss)
 
         return NewNetworks(kept, build, skipped)
 
@@ -234,12 +239,10 @@ class QuadraticNetworkEstimator(FittedAttributes, NetworkParameters):
         units = _data.Units.of(samples, last_kind) if problem.standardize else None
         if units is not None:
             samples, compared_on = units.standardized(samples), units.standardized(compared_on)
-        iterations = 0
         if new is not None:
             choice = choose(new.among, new.build, compared_on, options, rng)
             self._publish_network(choice.candidate, choice.stack)
             options = _after(choice, options, len(samples) if many else 0)
-            iterations = choice.iterations
         last = self.network_.layers[-1]
         if units is not None and new is None:  # the network predicts in the units of the targets
             _data.scale_outputs(last, 1 / units.scale, -units.mean / units.scale)
@@ -250,7 +253,7 @@ class QuadraticNetworkEstimator(FittedAttributes, NetworkParameters):
                 _data.scale_outputs(last, units.scale, units.mean)
         if new is not None:
             self.selection_ = [*choice.tried, *new.skipped]
-        self.n_iter_ += iterations
+            self.n_iter_ += choice.iterations
         # with solver='auto', the limits are a budget, and reaching them is not a failure
         if self._state.history.exhausted and self.solver == "lbfgs":
             warn_not_converged(
@@ -311,16 +314,14 @@ class QuadraticNetworkEstimator(FittedAttributes, NetworkParameters):
         validate: Callable[[], float] | None = None,
     ) -> None:
         if "_state" not in vars(self):  # a model file keeps the records, not the solver's state
-            scores = list(self.validation_scores_ or [])
-            history = History(0, list(self.loss_curve_), scores)
+            history = History(0, list(self.loss_curve_), list(self.validation_scores_ or []))
             self._state = TrainingState(history, samples=self.t_)
         state, options = self._state, replace(options, l2=self._alpha)
         if not self.early_stopping:
             state.history.validation_score = []
         stack = Stack(self.network_.layers, self.network_.activations, loss)
-        bar = progress(title, options.epochs) if self.verbose else nullcontext()
         try:
-            with bar as report:
+            with progress(title, options.epochs) if self.verbose else nullcontext() as report:
                 train(stack, samples, options, state, rng=rng, validate=validate, callback=report)
         finally:  # a model whose training was interrupted can be used and saved
             self._set_attributes()
@@ -329,7 +330,7 @@ class QuadraticNetworkEstimator(FittedAttributes, NetworkParameters):
         """Set the fitted attributes of scikit-learn's networks from the training state."""
         state, early = self._state, self.early_stopping
         history = state.history
-        self.n_iter_, self.t_ = state.epochs, state.samples
+        self.n_iter_, self.t_ = state.call.epochs, state.samples
         self.loss_curve_ = history.loss
         self.loss_ = history.loss[-1] if history.loss else np.nan
         self.best_loss_ = None if early else state.stopping.best_loss
@@ -341,9 +342,17 @@ def training_options(
     parameters: NetworkParameters, solver: str, n_samples: int, *, incremental: bool
 ) -> Options:
     """Return the parameters as options of `train`; `l2` is set later, once alpha is known."""
-    options = Options(
+    batch_size = BATCH_SIZE if parameters.batch_size == "auto" else int(parameters.batch_size)
+    if batch_size > n_samples and parameters.batch_size != "auto" and solver != "lbfgs":
+        warn_user(
+            f"batch_size={batch_size} is larger than the number of samples, {n_samples}: all of "
+            "them form one batch."
+        )
+    return Options(
         **{option: getattr(parameters, name) for option, name in OPTION_PARAMETERS.items()},
         solver=solver,
+        epochs=1 if incremental else parameters.max_iter,
+        batch_size=min(batch_size, n_samples),
         schedule=parameters.learning_rate if solver == "sgd" else "constant",
         by_weight=True,
         penalty="monomials" if parameters.alpha == "auto" and solver == "lbfgs" else "entries",
@@ -351,14 +360,6 @@ def training_options(
         recover=parameters.on_divergence == "recover",
         growth=GROWTH,
     )
-    batch_size = BATCH_SIZE if parameters.batch_size == "auto" else int(parameters.batch_size)
-    if batch_size > n_samples and parameters.batch_size != "auto" and solver != "lbfgs":
-        warn_user(
-            f"batch_size={batch_size} is larger than the number of samples, {n_samples}: all of "
-            "them form one batch."
-        )
-    epochs = 1 if incremental else options.epochs
-    return replace(options, epochs=epochs, batch_size=min(batch_size, n_samples))
 
 
 def _after(choice: Choice, options: Options, n_samples: int) -> Options:
@@ -367,5 +368,123 @@ def _after(choice: Choice, options: Options, n_samples: int) -> Options:
     if n_samples and choice.tried:
         most = int(MOST_EVALUATED / (n_samples * choice.stack.n_parameters))
         left = min(left, max(FEWEST_EVALUATIONS, most))
-    epochs = max(1, options.epochs - choice.iterations)
-    return replace(options, epochs=epochs, max_evaluations=left, relevance=choice.relevance)
+    return replace(
+        options,
+        epochs=max(1, options.epochs - choice.iterations),
+        max_evaluations=left,
+        relevance=choice.relevance,
+    )
+
+
+# ---- the state between two calls of `partial_fit` ---------------------------------------------
+
+NUMBERS = "numbers"
+RECORDS = ("loss", "seconds")  # arrays with one entry per epoch; the others have a fixed shape
+
+
+def training_state(estimator: Any) -> dict[str, Array]:
+    """Return the parameters and the solver's state of an estimator as named arrays.
+
+    Parameters
+    ----------
+    estimator : QuadraticClassifier or QuadraticRegressor
+        An estimator that was trained with `partial_fit`.
+
+    Returns
+    -------
+    dict of array
+        The layers' arrays are not copied.
+
+    See Also
+    --------
+    restore_training : Continue from this state.
+    """
+    arrays, numbers = estimator._state.to_arrays()
+    values = [math.nan if numbers[name] is None else numbers[name] for name in sorted(numbers)]
+    return arrays | _parameters(estimator) | {NUMBERS: np.array(values, dtype=np.float64)}
+
+
+def restore_training(
+    estimator: Any, arrays: dict[str, Array], n_features: int, classes: Any = None
+) -> None:
+    """Restore the result of `training_state`, so that `partial_fit` continues bit-identically.
+
+    Parameters
+    ----------
+    estimator : QuadraticClassifier or QuadraticRegressor
+        A new estimator with the same parameters.
+    arrays : dict of array
+        The state. It may come from a file: everything is checked.
+    n_features : int
+    classes : array, optional
+        The classes of a classifier, as in `partial_fit`.
+
+    Raises
+    ------
+    ValueError
+        If the arrays are not those of a valid state of such an estimator.
+
+    Examples
+    --------
+    >>> from quadric import QuadraticRegressor
+    >>> X, y = np.arange(6.0).reshape(3, 2), np.arange(3.0)
+    >>> first = QuadraticRegressor((), random_state=0).partial_fit(X, y)
+    >>> second = QuadraticRegressor((), random_state=0)
+    >>> restore_training(second, training_state(first), n_features=2)
+    >>> bool((second.partial_fit(X, y).predict(X) == first.partial_fit(X, y).predict(X)).all())
+    True
+    """
+    # one row of zeros creates the network and the fitted attributes; its effect is overwritten
+    target = np.zeros(1) if classes is None else np.asarray(classes)[:1]
+    options = {} if classes is None else {"classes": classes}
+    estimator.partial_fit(np.zeros((1, n_features)), target, **options)
+    _check_arrays(training_state(estimator), arrays)
+    names = estimator._state.to_arrays()[1]
+    numbers = {
+        name: _checked_number(name, value, is_integer=type(names[name]) is int)
+        for name, value in zip(sorted(names), arrays[NUMBERS].tolist(), strict=True)
+    }
+    for name, array in _parameters(estimator).items():
+        array[...] = arrays[name]
+    estimator._state = TrainingState.from_arrays(arrays, numbers)
+    estimator._set_attributes()  # model files need them, even without further training
+
+
+def _parameters(estimator: Any) -> dict[str, Array]:
+    return {
+        f"layers.{l}.{name}": array
+        for l, layer in enumerate(estimator.network_.layers)
+        for name, array in layer.arrays().items()
+    }
+
+
+def _check_arrays(expected: dict[str, Array], given: dict[str, Array]) -> None:
+    """Raise ValueError unless the given arrays could be a later state of the expected ones."""
+    if different := sorted(set(expected) ^ set(given)):
+        raise ValueError(f"the array {different[0]} is missing or unknown")
+    for name, array in given.items():
+        shape = (max(array.size, 1),) if name in RECORDS else expected[name].shape
+        if array.shape != shape or array.dtype != expected[name].dtype:
+            raise ValueError(f"{name} has shape {array.shape} and dtype {array.dtype}")
+        if name != NUMBERS and not np.isfinite(array).all():
+            raise ValueError(f"{name} contains a number that is not finite")
+        if (".square." in name or name == "seconds") and (array < 0).any():
+            raise ValueError(f"{name} contains a negative number")
+    if given["seconds"].size != given["loss"].size:
+        raise ValueError(f"seconds has {given['seconds'].size} entries")
+
+
+def _checked_number(name: str, value: float, *, is_integer: bool) -> Any:
+    """Return a counter or a rate if it is in range; NaN stands for None."""
+    if is_integer and 0 <= value < 2**53 and value == int(value):
+        return int(value)
+    if name == "rate" and math.isnan(value):
+        return None
+    ranges = {
+        "rate": 0 < value < math.inf,
+        "damping": 0 < value <= 1,
+        "typical_loss": 0 <= value < math.inf,
+    }
+    if is_integer or not ranges.get(name, not math.isnan(value)):
+        raise ValueError(f"{name} is {value}")
+    return value

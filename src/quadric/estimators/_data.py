@@ -73,8 +73,9 @@ def check_fit_data(
     given = check_inputs(X)
     X, y = validate_data(estimator, given, y, reset=reset, multi_output=True, **ACCEPTED)
     if sample_weight is not None:
-        sample_weight = unmasked("sample_weight", sample_weight)
-        sample_weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+        sample_weight = _check_sample_weight(
+            unmasked("sample_weight", sample_weight), X, ensure_non_negative=True
+        )
     if y_dtype is not None:
         y = np.asarray(y, dtype=y_dtype)
     if y.ndim == 2 and y.shape[1] == 1:
@@ -115,8 +116,9 @@ def with_class_weight(
         each = compute_class_weight(class_weight, classes=classes, y=y)
         by_class: Array = each[np.searchsorted(classes, y)]
         return by_class if sample_weight is None else by_class * sample_weight
-    n_samples = y.shape[0]
-    weight = np.ones(n_samples) if sample_weight is None else np.asarray(sample_weight, np.float64)
+    weight = (
+        np.ones(y.shape[0]) if sample_weight is None else sample_weight.astype(float, copy=False)
+    )
     balanced = weight
     columns: Any = y[:, None] if y.ndim == 1 else y
     for k in range(columns.shape[1]):
@@ -233,8 +235,7 @@ def samples_to_minimize(
     """Return the samples for 'lbfgs', and those on which `several` candidates are compared."""
     weighted = without_zero_weights(samples)
     if several and len(samples) > LBFGS_SAMPLES:
-        rows = rng.permutation(len(weighted))[:CHOSEN_ON]
-        return samples, weighted.take(np.sort(rows))
+        return samples, weighted.take(np.sort(rng.permutation(len(weighted))[:CHOSEN_ON]))
     merged = merge_repeated(weighted)
     return merged, merged if len(merged) >= MERGED * len(weighted) else weighted
 
@@ -275,8 +276,7 @@ class Units(NamedTuple):
 
     def standardized(self, samples: Samples) -> Samples:
         """Return the samples with targets of mean 0 and variance 1."""
-        targets = (samples.Y - self.mean) / self.scale
-        return replace(samples, Y=targets.astype(samples.Y.dtype))
+        return replace(samples, Y=((samples.Y - self.mean) / self.scale).astype(samples.Y.dtype))
 
 
 def scale_outputs(last: Layer, scale: Array, shift: Array) -> None:
@@ -340,5 +340,5 @@ def check_memory(
     else:
         held = cast + Y_bytes + both * (2 * early_stopping + merges)
     own = candidates * shape.n_parameters * shape.itemsize + drawn
-    solving = max(own, shape.solver_bytes(options, X))
-    check_training(shape, X, max(merging, scaling, held + solving), data.allocated)
+    training = held + max(own, shape.solver_bytes(options, X))
+    check_training(shape, X, max(merging, scaling, training), data.allocated)

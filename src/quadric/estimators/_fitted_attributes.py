@@ -177,17 +177,17 @@ class NeuronAttributes(HasNetwork):
 
 def _importances(network: Network) -> Array:
     layer = network.layers[0].astype(np.dtype(np.float64))
-    neurons = range(layer.n_outputs)
-    mean_w, mean_Q = np.zeros(layer.n_inputs), np.zeros((layer.n_inputs, layer.n_inputs))
+    n, m = layer.n_inputs, layer.n_outputs
+    mean_w, mean_Q, shares = np.zeros(n), np.zeros((n, n)), np.zeros(n)
     if network.activations[0] == "softmax":
-        for k in neurons:
+        for k in range(m):
             w, Q = _coefficients(layer, k)
-            mean_w = mean_w + w / layer.n_outputs
-            mean_Q = mean_Q + Q / layer.n_outputs
-    ones, shares = np.ones(layer.n_inputs), np.zeros(layer.n_inputs)
-    for k in neurons:
+            mean_w += w / m
+            mean_Q += Q / m
+    for k in range(m):
         w, Q = _coefficients(layer, k)
-        linear, products = term_variances(w - mean_w, monomial_coefficients(Q - mean_Q), ones)
+        Q = monomial_coefficients(Q - mean_Q)
+        linear, products = term_variances(w - mean_w, Q, np.ones(n))
         # a diagonal entry occurs in both sums and therefore counts in full
         shares += linear + (products.sum(axis=0) + products.sum(axis=1)) / 2
     total = shares.sum()
@@ -198,9 +198,7 @@ def _coefficients(layer: Layer, k: int) -> tuple[Array, Any]:
     """w, shape (n,), and the symmetric matrix Q, shape (n, n), of one neuron of any kind."""
     n = layer.n_inputs
     if isinstance(layer, Quadratic):
-        Q = np.zeros((n, n))
-        Q[np.triu_indices(n)] = layer.packed[:, k]
-        return layer.W[k], Q + np.triu(Q, 1).T
+        return layer.W[k], Quadratic.of(packed=layer.packed[:, [k]]).Q[0]
     if isinstance(layer, Reduced):
         product = np.outer(layer.W[k], layer.U[k])
         return layer.c[k] * layer.W[k] + layer.b[k] * layer.U[k], (product + product.T) / 2
@@ -223,16 +221,15 @@ def predict_from_logits(estimator: Any, X: Any, answer: Callable[[Array], Array]
     given = check_inputs(X)
     X = validate_data(estimator, given, reset=False, ensure_all_finite=False, **ACCEPTED)
     network, n_samples = estimator.network_, X.shape[0]
-    own_dtype = network.layers[0].dtype
-    dtype = np.result_type(X.dtype, own_dtype)
+    dtype = np.result_type(X.dtype, network.dtype)
     shape = replace(Architecture.of(network.layers), itemsize=dtype.itemsize)
     like = answer(np.zeros((1, shape.n_outputs), dtype))  # has the shape and dtype of an answer
     allocated = converted_bytes(given, X)
     allocated += matrix_bytes(X, dtype.itemsize) if sparse.issparse(X) else 0
-    allocated += shape.n_parameters * dtype.itemsize if dtype != own_dtype else 0
+    allocated += shape.n_parameters * dtype.itemsize if dtype != network.dtype else 0
     check_answers(shape, n_samples, like.nbytes, allocated)
     inputs = as_csr("X", X, dtype) if sparse.issparse(X) else X
-    network = network if dtype == own_dtype else network.astype(dtype)
+    network = network if dtype == network.dtype else network.astype(dtype)
     answers = np.empty((n_samples, *like.shape[1:]), dtype=like.dtype)
     try:
         for rows, z in Stack(network.layers, network.activations).logit_blocks(inputs):

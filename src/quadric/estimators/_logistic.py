@@ -13,7 +13,6 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from quadric.checks import Array
 from quadric.core import Quadratic, Stack
-from quadric.estimators._classifier import QuadraticClassifier
 from quadric.estimators._data import (
     FitData,
     as_samples,
@@ -25,6 +24,7 @@ from quadric.estimators._data import (
 )
 from quadric.estimators._fitted_attributes import ClassPredictions, NeuronAttributes
 from quadric.estimators._messages import progress, warn_not_converged, warn_user
+from quadric.estimators._networks import QuadraticClassifier
 from quadric.network import Network
 from quadric.training import Architecture, Options, TrainingState, train
 
@@ -184,8 +184,9 @@ class QuadraticLogisticRegression(ClassifierMixin, NeuronAttributes, ClassPredic
                 "This solver needs samples of at least 2 classes in the data, but the data "
                 f"contains only one class: {classes[0]!r}"
             )
-        weight = with_class_weight(self.class_weight, classes, y, data.weight)
-        data = data._replace(y=y, weight=weight)
+        data = data._replace(
+            y=y, weight=with_class_weight(self.class_weight, classes, y, data.weight)
+        )
         m = 1 if len(classes) == 2 else len(classes)
         if self.solver == "lbfgs":
             shape = Architecture(data.X.shape[1], [("quadratic", m)], 8)
@@ -249,17 +250,16 @@ class QuadraticLogisticRegression(ClassifierMixin, NeuronAttributes, ClassPredic
         if not self.fit_intercept:
             network.layers[0].b[...] = 0
         samples = merge_repeated(as_samples(data.X, Y, data.weight, network.dtype))
-        state = TrainingState()
-        title = type(self).__name__
-        with progress(title, self.max_iter) if self.verbose else nullcontext() as report:
-            stack = Stack(network.layers, [last], loss)
+        stack, state = Stack(network.layers, [last], loss), TrainingState()
+        bar = progress(type(self).__name__, self.max_iter) if self.verbose else nullcontext()
+        with bar as report:
             train(stack, samples, self._lbfgs_options(), state, callback=report)
         self.network_ = network.astype(data.X.dtype)
-        self.n_iter_ = np.array([state.epochs], dtype=np.int32)
+        self.n_iter_ = np.array([state.call.epochs], dtype=np.int32)
         if state.history.exhausted:
             warn_not_converged(
-                f"lbfgs failed to converge after {state.epochs} iteration(s): increase max_iter or "
-                "scale the data."
+                f"lbfgs failed to converge after {state.call.epochs} iteration(s): increase "
+                "max_iter or scale the data."
             )
 
     def _fit_sgd(self, data: FitData) -> None:

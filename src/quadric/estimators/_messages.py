@@ -102,7 +102,13 @@ def _bar(title: str, total: int) -> Iterator[Update]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
 
-    columns = "{task.description}", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-    with Progress(*columns, "{task.fields[numbers]}", console=Console(stderr=True)) as bar:
+    with Progress(
+        "{task.description}",
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        "{task.fields[numbers]}",
+        console=Console(stderr=True),
+    ) as bar:
         task = bar.add_task(title, total=total, numbers="")
         yield lambda done, text: bar.update(task, advance=1, numbers=text)

@@ -2,28 +2,25 @@
 
 This package may import everything below it in the architecture, such as `models`, which undoes the
 affine steps of a pipeline. Start with `_layer.py`, which selects a layer and finds its quadrics
-(`quadrics`, `boundary`). `_explanation.py` (`explain`) describes them with the terms of `_terms.py`
-and `_spectrum.py` (`spectrum`) with eigenvectors. `_dependence.py` and the permutation importances
-in `_importances.py` work for any model.
+(`quadrics`, `boundary`). `_explanation.py` (`explain`) describes them with the terms of
+`_terms_and_importances.py`, and `_spectrum.py` (`spectrum`) with eigenvectors.
+`_dependence_and_permutation.py` works for any model.
 """
 
-from quadric.explain._dependence import (
-    Columns as Columns,
+from quadric.explain._dependence_and_permutation import (
     Dependence,
+    InputData as InputData,
+    PermutationImportance,
     background_of as background_of,
     dependence,
     dependences as dependences,
     grid_of as grid_of,
     mean_predictions as mean_predictions,
+    permutation_importances,
     predictions as predictions,
     written as written,
 )
 from quadric.explain._explanation import ClassExplanation, Explanation, explain
-from quadric.explain._importances import (
-    Importance,
-    PermutationImportance,
-    permutation_importances,
-)
 from quadric.explain._layer import (
     ExplainedLayer as ExplainedLayer,
     boundary,
@@ -38,7 +35,7 @@ from quadric.explain._spectrum import (
     similarity,
     spectrum,
 )
-from quadric.explain._terms import Term
+from quadric.explain._terms_and_importances import Importance, Term
 
 __all__ = [
     "ClassExplanation",

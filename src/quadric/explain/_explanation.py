@@ -9,10 +9,16 @@ from typing import Any
 import numpy as np
 
 from quadric.checks import Array, check_integer, subtract, unmasked
-from quadric.explain._dependence import Dependence, dependences
-from quadric.explain._importances import Importance, importances
+from quadric.explain._dependence_and_permutation import Dependence, dependences
 from quadric.explain._layer import ExplainedLayer, meaning, select_layer, tie
-from quadric.explain._terms import Expansion, Moments, Term, signed, written
+from quadric.explain._terms_and_importances import (
+    Expansion,
+    Importance,
+    Moments,
+    Term,
+    importances,
+    signed,
+)
 from quadric.geometry import Quadric
 from quadric.utils import check_limit, counted, notebook, visible
 
@@ -58,8 +64,7 @@ class ClassExplanation:
     @property
     def equation(self) -> str:
         """The constant and the terms on one line; omitted terms are counted."""
-        parts = [text for text, _ in _equation_parts(self, "")]
-        return f"{self.symbol} = {' '.join(parts)}"
+        return f"{self.symbol} = {' '.join(text for text, _ in _equation_parts(self, ''))}"
 
     @property
     def omitted_share(self) -> float:
@@ -160,29 +165,52 @@ class Explanation:
         """
         count = sum(len(item.terms) for item in self.classes)
         check_limit(JSON_BYTES * count, f"JSON of {count:,} terms", "Give a smaller `top`.")
-        texts = {
-            key: getattr(self, key) for key in ("title", "note", "score", "space", "ranked_by")
-        }
-        boundaries = [
-            {"classes": [_plain(i), _plain(j)], "kind": kind}
-            for (i, j), kind in self.boundaries.items()
-        ]
         return {
-            **texts,
+            "title": self.title,
+            "note": self.note,
+            "score": self.score,
+            "space": self.space,
+            "ranked_by": self.ranked_by,
             "importances": [one.to_dict() for one in self.importances],
             "classes": [item.to_dict() for item in self.classes],
-            "boundaries": boundaries,
+            "boundaries": [
+                {"classes": [_plain(i), _plain(j)], "kind": kind}
+                for (i, j), kind in self.boundaries.items()
+            ],
             "omitted_boundaries": self.n_pairs - len(self.boundaries),
             "dependences": [one.to_dict() for one in self.dependences],
         }
 
     def __str__(self) -> str:
-        return _as_text(self)
+        lines = [self.title, self.note]
+        if self.space == "hidden":
+            lines += [*([""] if self.dependences else []), *_dependence_lines(self)]
+            return "\n".join(map(visible, lines))
+        lines += [
+            self.score,
+            f"Percentages: shares of the variance, for {self.ranked_by}. All shares add up to "
+            "100 %; a negative share means that the term offsets others.",
+            "",
+            *_importance_lines(self),
+        ]
+        for item in self.classes:
+            lines += ["", *_equation_lines(item, shows_kind=self.shows_kinds)]
+        if self.boundaries:
+            lines += ["", *_boundary_lines(self)]
+        return "\n".join(map(visible, lines))
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return _as_html(self)
+        parts = [notebook.paragraph(self.title, strong=True), notebook.paragraph(self.note)]
+        if self.space == "hidden":
+            return "".join([*parts, notebook.paragraph(*_dependence_lines(self))])
+        shares = f"Shares of the variance, for {self.ranked_by}. A negative share offsets others."
+        parts += [notebook.paragraph(self.score, shares), _importance_table(self)]
+        parts += [_equation_table(item, shows_kind=self.shows_kinds) for item in self.classes]
+        if self.boundaries:
+            parts.append(notebook.paragraph(*_boundary_lines(self)))
+        return "".join(parts)
 
 
 def explain(
@@ -239,12 +267,13 @@ def explain(
     precision = check_integer("precision", precision, at_least=1)
     selected = select_layer(model, layer, names, or_last=True)
     Q, W, b = selected.functions()
-    if selected.uses_softmax:
+    if selected.activation == "softmax":
         Q, W, b = (subtract(part, part.mean(axis=0)) for part in (Q, W, b))
     space, moments = selected.space, _moments(selected, X)
     surfaces = selected.surfaces(Q, W, b)
     with np.errstate(all="ignore"):
-        exponent = _exponent(surfaces)
+        # the binary exponent of the largest coefficient of an input
+        exponent = int(np.frexp(max(np.abs([one.w, *one.Q]).max() for one in surfaces))[1])
         expansions = [Expansion.of(one, moments, space.encodings, exponent) for one in surfaces]
     if top is None:  # `to_dict` may follow, and must not fail after minutes
         count = sum(expansion.n_terms for expansion in expansions)
@@ -253,23 +282,23 @@ def explain(
             f"a list of {count:,} terms and its JSON",
             "Give a number as `top`.",
         )
-    items = []
-    for (label, symbol), surface, expansion in zip(
-        selected.outputs(target), surfaces, expansions, strict=True
-    ):
-        items.append(
-            ClassExplanation(
-                label=label,
-                surface=surface,
-                kind=surface.kind,
-                symbol=symbol,
-                constant=float(expansion.constant),
-                terms=expansion.terms(space.names, top),
-                n_terms=expansion.n_terms,
-                precision=precision,
-            )
+    items = [
+        ClassExplanation(
+            label=label,
+            surface=surface,
+            kind=surface.kind,
+            symbol=symbol,
+            constant=float(expansion.constant),
+            terms=expansion.terms(space.names, top),
+            n_terms=expansion.n_terms,
+            precision=precision,
         )
+        for (label, symbol), surface, expansion in zip(
+            selected.outputs(target), surfaces, expansions, strict=True
+        )
+    ]
     hidden = space.kind == "hidden"
+    predicts = X is not None and hasattr(model, "predict")
     boundaries, n_pairs = _boundaries(selected, None if top is None else MAX_PAIRS)
     return Explanation(
         title=_title(selected),
@@ -282,38 +311,28 @@ def explain(
         boundaries=boundaries,
         n_pairs=n_pairs,
         importances=[] if hidden else importances(expansions, space.groups),
-        dependences=dependences(model, X, target=target) if hidden and _predicts(model, X) else [],
-        shows_kinds=selected.shows_kinds,
+        dependences=dependences(model, X, target=target) if hidden and predicts else [],
+        shows_kinds=selected.activation == "logistic" and not space.encodings.any(),
     )
 
 
-def _exponent(surfaces: Sequence[Quadric]) -> int:
-    """The binary exponent of the largest coefficient of an input."""
-    return int(np.frexp(max(np.abs([one.w, *one.Q]).max() for one in surfaces))[1])
-
-
-def _predicts(model: Any, X: Any) -> bool:
-    return X is not None and hasattr(model, "predict")
-
-
 def _title(selected: ExplainedLayer) -> str:
-    layer, space = selected.layer, selected.space
-    neurons = "neuron" if layer.n_outputs == 1 else "neurons"
+    count, kind, space = selected.layer.n_outputs, selected.layer.kind, selected.space
+    neurons = "neuron" if count == 1 else "neurons"
     over = "hidden features" if space.kind == "hidden" else space.kind
-    count, n = layer.n_outputs, len(space.names)
-    return f"{selected.view.name}: {count} {layer.kind} {neurons} over {n} {over}."
+    return f"{selected.view.name}: {count} {kind} {neurons} over {len(space.names)} {over}."
 
 
 def _moments(selected: ExplainedLayer, X: Any) -> Moments:
     space, n = selected.space, len(selected.space.names)
     if X is None:
         mean, std = space.typical or (np.zeros(n), np.ones(n))
-        learned = "the means and scales learned in training"
-        if space.encodings.any():
-            learned += " and equally frequent categories"
+        categories = " and equally frequent categories" if space.encodings.any() else ""
+        learned = f"the means and scales learned in training{categories}"
         scales = learned if space.typical else "mean 0 and variance 1"
-        origin = f"independent normal features with {scales} (give data to rank on data)"
-        return Moments.assumed(mean, std, origin)
+        return Moments.assumed(
+            mean, std, f"independent normal features with {scales} (give data to rank on data)"
+        )
     X = unmasked("X", X)
     try:
         Z = space.reach(X)
@@ -332,8 +351,7 @@ def _boundaries(
     selected: ExplainedLayer, most: int | None
 ) -> tuple[dict[tuple[Any, Any], str], int]:
     """The kinds of the boundaries of at most `most` pairs of classes, and the number of pairs."""
-    chooses = selected.is_last and selected.view.chooses_a_class
-    if not chooses or selected.layer.n_outputs < 2:
+    if not (selected.is_last and selected.view.chooses_a_class) or selected.layer.n_outputs < 2:
         return {}, 0
     labels = selected.labels
     pairs = itertools.islice(itertools.combinations(range(len(labels)), 2), most)
@@ -348,41 +366,18 @@ def _plain(label: Any) -> Any:
 # --------------------------------------------------------------------------------- text
 
 
-def _as_text(found: Explanation) -> str:
-    """The whole explanation."""
-    lines = [found.title, found.note]
-    if found.space == "hidden":
-        lines += [*([""] if found.dependences else []), *_dependence_lines(found)]
-        return "\n".join(map(visible, lines))
-    lines += [
-        found.score,
-        f"Percentages: shares of the variance, for {found.ranked_by}. All shares add up to 100 %; "
-        "a negative share means that the term offsets others.",
-        "",
-        *_importance_lines(found),
-    ]
-    for item in found.classes:
-        lines += ["", *_equation_lines(item)]
-        if found.shows_kinds:
-            lines.append(f"  The surface {item.symbol} = 0: {item.kind}.")
-    if found.boundaries:
-        lines += ["", *_boundary_lines(found)]
-    return "\n".join(map(visible, lines))
-
-
 def _importance_lines(found: Explanation) -> list[str]:
     """The table of importances."""
-    shown = found.importances
-    omitted = 0
-    if any(len(item.terms) < item.n_terms for item in found.classes):
-        shown, omitted = shown[:MOST_INPUTS], max(0, len(shown) - MOST_INPUTS)
+    lists_all = all(len(item.terms) == item.n_terms for item in found.classes)
+    shown = found.importances[: None if lists_all else MOST_INPUTS]
     width = max(len("Importance of inputs"), *(2 + len(visible(one.name)) for one in shown))
     lines = [f"{'Importance of inputs':<{width}}   total   linear  squared  interactions"]
-    for one in shown:
-        lines.append(
-            f"{'  ' + visible(one.name):<{width}}  {percent(one.total)}  {percent(one.linear)}  "
-            f"{percent(one.squared)}  {percent(one.interactions):>12}"
-        )
+    lines += [
+        f"{'  ' + visible(one.name):<{width}}  {percent(one.total)}  {percent(one.linear)}  "
+        f"{percent(one.squared)}  {percent(one.interactions):>12}"
+        for one in shown
+    ]
+    omitted = len(found.importances) - len(shown)
     if omitted:
         lines.append(f"  ({counted(omitted, 'less important input')}; top=None lists all)")
     return lines
@@ -393,36 +388,36 @@ def percent(share: float) -> str:
     return f"{round(100 * share, 1) + 0.0:5.1f} %"
 
 
-def _equation_lines(item: ClassExplanation) -> list[str]:
-    head, *rest = _equation_parts(item)
-    width = max([len(visible(text)) for text, _ in rest], default=0)
-    lines = [f"{item.symbol} = {head[0]}"]
-    lines += [f"  {visible(text):<{width}}  {percent(share)}" for text, share in rest]
-    return lines
+def _equation_lines(item: ClassExplanation, *, shows_kind: bool) -> list[str]:
+    (constant, _), *terms = _equation_parts(item)
+    width = max([len(visible(text)) for text, _ in terms], default=0)
+    rows = [f"  {visible(text):<{width}}  {percent(share)}" for text, share in terms]
+    kind = [f"  The surface {item.symbol} = 0: {item.kind}."] if shows_kind else []
+    return [f"{item.symbol} = {constant}", *rows, *kind]
 
 
 def _equation_parts(
     item: ClassExplanation, hint: str = "; top=None lists all"
 ) -> list[tuple[str, float]]:
     """The constant, the terms and the omitted terms, each with its share."""
-    precision = item.precision
-    constant = signed(item.constant, precision).removeprefix("+ ").replace("- ", "-")
-    parts = [(constant, 0.0)]
-    parts += [(written(term, precision), term.share) for term in item.terms]
+    constant = signed(item.constant, item.precision).removeprefix("+ ").replace("- ", "-")
+    terms = [
+        (f"{signed(term.coefficient, item.precision)} {term.monomial}", term.share)
+        for term in item.terms
+    ]
     if item.n_terms > len(item.terms):
         omitted = counted(item.n_terms - len(item.terms), "smaller term")
-        parts.append((f"+ ({omitted}{hint})", item.omitted_share))
-    return parts
+        terms.append((f"+ ({omitted}{hint})", item.omitted_share))
+    return [(constant, 0.0), *terms]
 
 
 def _boundary_lines(found: Explanation) -> list[str]:
     """The kinds of the boundaries between classes."""
-    if not found.boundaries:
-        return []
-    lines = ["Where two classes tie:"]
-    lines += [f"  {i} and {j}: {kind}" for (i, j), kind in found.boundaries.items()]
-    omitted = found.n_pairs - len(found.boundaries)
-    if omitted:
+    lines = [
+        "Where two classes tie:",
+        *(f"  {i} and {j}: {kind}" for (i, j), kind in found.boundaries.items()),
+    ]
+    if found.n_pairs > len(found.boundaries):
         i, j = list(found.boundaries)[-1]
         lines.append(
             f"  ({len(found.boundaries)} of {found.n_pairs} pairs; omitted: those after {i} and "
@@ -436,8 +431,10 @@ def _dependence_lines(found: Explanation) -> list[str]:
     if not found.dependences:
         return ["Give data to see how the predictions depend on each input."]
     shown = found.dependences[:MOST_INPUTS]
-    lines = ["Mean prediction if one input is set to a value (partial dependence):"]
-    lines += [f"  {one}" for one in shown]
+    lines = [
+        "Mean prediction if one input is set to a value (partial dependence):",
+        *(f"  {one}" for one in shown),
+    ]
     if len(found.dependences) > len(shown):
         lines.append(f"  ({counted(len(found.dependences) - len(shown), 'weaker input')} omitted)")
     return lines
@@ -446,34 +443,22 @@ def _dependence_lines(found: Explanation) -> list[str]:
 # --------------------------------------------------------------------------------- HTML
 
 
-def _as_html(found: Explanation) -> str:
-    """The whole explanation."""
-    parts = [notebook.paragraph(found.title, strong=True), notebook.paragraph(found.note)]
-    if found.space == "hidden":
-        return "".join([*parts, notebook.paragraph(*_dependence_lines(found))])
-    shares = f"Shares of the variance, for {found.ranked_by}. A negative share offsets others."
-    parts += [notebook.paragraph(found.score, shares), _importance_table(found)]
-    parts += [_equation_table(item, shows_kind=found.shows_kinds) for item in found.classes]
-    if found.boundaries:
-        parts.append(notebook.paragraph(*_boundary_lines(found)))
-    return "".join(parts)
-
-
 def _importance_table(found: Explanation) -> str:
     shown = found.importances[:MOST_INPUTS]
     rows = [
         [one.name, *map(percent, (one.total, one.linear, one.squared, one.interactions))]
         for one in shown
     ]
-    header = ["input", "importance", "linear", "squared", "interactions"]
-    return notebook.table(header, rows, [one.total for one in shown])
+    return notebook.table(
+        ["input", "importance", "linear", "squared", "interactions"],
+        rows,
+        [one.total for one in shown],
+    )
 
 
 def _equation_table(item: ClassExplanation, *, shows_kind: bool) -> str:
     (constant, _), *terms = _equation_parts(item)
     rows = [[text, percent(share)] for text, share in terms]
-    table = notebook.table(
-        [f"{item.symbol} = {constant}", "share"], rows, [share for _, share in terms]
-    )
-    kind = f"The surface {item.symbol} = 0: {item.kind}."
-    return table + (notebook.paragraph(kind) if shows_kind else "")
+    header, shares = [f"{item.symbol} = {constant}", "share"], [share for _, share in terms]
+    kind = notebook.paragraph(f"The surface {item.symbol} = 0: {item.kind}.")
+    return notebook.table(header, rows, shares) + (kind if shows_kind else "")

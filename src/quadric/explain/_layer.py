@@ -14,6 +14,22 @@ from quadric.geometry import Quadric
 from quadric.models import Coordinates, ModelView, check_matrices, layer_to_quadratic
 from quadric.network import Network
 
+# What z is, by the activation of the model's outputs; None for a hidden layer.
+MEANINGS = {
+    None: "z is the neuron's value before its activation; a positive term raises it.",
+    "softmax": (
+        "z of a class is its score minus the mean score of all classes. A positive term raises the "
+        "probability of the class relative to the others, and the model predicts the class with "
+        "the largest z."
+    ),
+    "logistic": (
+        "z is the log-odds of a class. A positive term raises its probability, which exceeds 1/2 "
+        "where z > 0."
+    ),
+    "exponential": "z is the logarithm of the predicted {target}; a positive term raises it.",
+}
+OTHER_MEANING = "z is the neuron's value before its activation, {last}; a positive term raises it."
+
 
 @dataclass(frozen=True)
 class ExplainedLayer:
@@ -30,9 +46,9 @@ class ExplainedLayer:
         return layer_to_quadratic(self.layer.astype(FLOAT64))
 
     @property
-    def activation(self) -> str:
-        """The output activation of the model."""
-        return self.view.network.activations[-1]
+    def activation(self) -> str | None:
+        """The activation of the model's outputs, if the layer computes them."""
+        return self.view.network.activations[-1] if self.is_last else None
 
     @property
     def labels(self) -> list[Any]:
@@ -40,20 +56,9 @@ class ExplainedLayer:
         return self.view.labels.tolist()
 
     @property
-    def uses_softmax(self) -> bool:
-        """Whether the layer's outputs are the scores of a softmax."""
-        return self.is_last and self.activation == "softmax"
-
-    @property
-    def shows_kinds(self) -> bool:
-        """Whether the surface z = 0 is a boundary of the model in numeric inputs."""
-        logistic = self.is_last and self.activation == "logistic"
-        return logistic and not self.space.encodings.any()
-
-    @property
     def is_regression(self) -> bool:
-        fitted = self.view.name != "Network"  # the outputs of a bare network may be anything
-        return self.is_last and fitted and self.activation == "identity"
+        """Whether the outputs are predicted numbers; those of a bare network may be anything."""
+        return self.activation == "identity" and self.view.name != "Network"
 
     def functions(self) -> tuple[Array, Array, Array]:
         """Q, W and b of the neurons."""
@@ -70,8 +75,8 @@ class ExplainedLayer:
             names = [target] if count == 1 else [f"{target} {k}" for k in range(count)]
             return [(name, name) for name in names]
         if self.is_last and self.view.classes is not None:
-            labels = self.labels[-count:]  # a single output is the score of the second class
-            return [(label, "z" if count == 1 else f"z({label})") for label in labels]
+            # a single output is the score of the second class
+            return [(one, "z" if count == 1 else f"z({one})") for one in self.labels[-count:]]
         return [(f"neuron {k}", "z" if count == 1 else f"z{k}") for k in range(count)]
 
 
@@ -89,18 +94,18 @@ def select_layer(
     """
     if isinstance(model, Layer):
         model = Network([model], ["identity"])
-    accepted = "a Network, a layer, a fitted quadric estimator, or a Pipeline that ends with one"
-    view = ModelView.of(model, accepted)
+    view = ModelView.of(
+        model, "a Network, a layer, a fitted quadric estimator, or a Pipeline that ends with one"
+    )
     network = view.network
     curved = [l for l, layer in enumerate(network.layers) if not isinstance(layer, Linear)]
-    if layer is None and not curved and or_last:
-        layer = -1
-    if layer is None and not curved:
+    if layer is None and not (curved or or_last):
         raise ValueError(
             f"this {view.name} has no quadratic or reduced layer, so it has no quadrics: its "
             "boundaries consist of planes. Its weights are in layers[l].W."
         )
-    l = curved[-1] if layer is None else layer_index(network, layer)
+    default = curved[-1] if curved else -1
+    l = layer_index(network, default if layer is None else layer)
     space, chosen = view.layer_coordinates(l, names), network.layers[l]
     check_matrices(chosen.n_outputs, max(chosen.n_inputs, space.widest))
     return ExplainedLayer(view, chosen, l == len(network.layers) - 1, space)
@@ -149,11 +154,14 @@ def boundary(model: Any, i: Any, j: Any) -> Quadric:
     """
     selected = select_layer(model, -1)
     if not selected.view.chooses_a_class:
-        last = selected.activation
-        what = "labels that are not mutually exclusive"
+        outputs = (
+            "labels that are not mutually exclusive"
+            if selected.view.is_multilabel
+            else f"{selected.activation!r} outputs"
+        )
         raise ValueError(
-            f"model must choose one of several classes. This {selected.view.name} has "
-            f"{what if selected.view.is_multilabel else f'{last!r} outputs'}; use quadrics(model)."
+            f"model must choose one of several classes. This {selected.view.name} has {outputs}; "
+            "use quadrics(model)."
         )
     first, second = class_index(selected, i), class_index(selected, j)
     if first == second:
@@ -187,29 +195,14 @@ def class_index(selected: ExplainedLayer, label: Any) -> int:
 
 def meaning(selected: ExplainedLayer, target: str) -> str:
     """What z is, and what the sign of a term means."""
-    last = selected.activation
-    if not selected.is_last:
-        return "z is the neuron's value before its activation; a positive term raises it."
-    if selected.uses_softmax:
-        return (
-            "z of a class is its score minus the mean score of all classes. A positive term raises "
-            "the probability of the class relative to the others, and the model predicts the class "
-            "with the largest z."
-        )
-    single = selected.view.network.n_outputs == 1 and not selected.view.is_multilabel
-    if last == "logistic" and single and len(selected.labels) > 1:
+    last, view = selected.activation, selected.view
+    two_classes = view.network.n_outputs == 1 and not view.is_multilabel and len(view.labels) > 1
+    if last == "logistic" and two_classes:
         no, yes = selected.labels[-2:]
         return (
             f"z = log(p({yes}) / p({no})). A positive term speaks for {yes} and a negative one for "
             f"{no}; the model predicts {yes} where z > 0."
         )
-    if last == "logistic":
-        return (
-            "z is the log-odds of a class. A positive term raises its probability, which exceeds "
-            "1/2 where z > 0."
-        )
-    if last == "exponential":
-        return f"z is the logarithm of the predicted {target}; a positive term raises it."
     if selected.is_regression:
         return f"A positive term raises the predicted {target}."
-    return f"z is the neuron's value before its activation, {last}; a positive term raises it."
+    return MEANINGS.get(last, OTHER_MEANING).format(target=target, last=last)

@@ -40,12 +40,10 @@ def interactions(
     selected = ExplainedLayer(view, layer, True, space)
     subtracts = centers(view.network, centered)
     Q, W, b = selected.functions()
-    labels = [label for label, _ in selected.outputs("y")]
-    if view.chooses_a_class and view.classes is None and len(b) > 1:
-        labels = selected.labels
-    note = space.note("eigenvectors")
-    if units == "scaled":
-        note = "The eigenvectors are in the inputs, each measured in its standard deviations."
+    numbered = view.chooses_a_class and view.classes is None and len(b) > 1
+    labels = selected.labels if numbered else [label for label, _ in selected.outputs("y")]
+    scaled = "The eigenvectors are in the inputs, each measured in its standard deviations."
+    note = scaled if units == "scaled" else space.note("eigenvectors")
     if between is not None:
         i, j = _two_classes(selected, between)
         surfaces = [tie(selected, i, j)]
@@ -146,11 +144,14 @@ class Spectrum:
         return self._where(-1)
 
     def _where(self, sign: int) -> list[Eigenpairs]:
-        pairs = []
-        for values, vectors in zip(self.eigenvalues, self.eigenvectors, strict=True):
-            chosen = sign * values > NEGLIGIBLE * np.abs(values).max()
-            pairs.append(Eigenpairs(values[chosen], vectors[chosen]))
-        return pairs
+        least = NEGLIGIBLE * np.abs(self.eigenvalues).max(axis=1, keepdims=True)
+        chosen = sign * self.eigenvalues > least
+        return [
+            Eigenpairs(values[some], vectors[some])
+            for values, vectors, some in zip(
+                self.eigenvalues, self.eigenvectors, chosen, strict=True
+            )
+        ]
 
     def images(self, shape: tuple[int, ...]) -> Array:
         """Reshape the eigenvectors to images.
@@ -318,11 +319,10 @@ def similarity(
     """
     first = interactions(a, centered=centered, units=units)
     second = first if b is None else interactions(b, centered=centered, units=units)
-    n = len(first.names), len(second.names)
-    if n[0] != n[1]:
-        raise ValueError(f"a and b must have the same inputs. Got {n[0]} and {n[1]} inputs.")
-    left, right = _normalized(first.Q), _normalized(second.Q)
-    return np.clip(left @ right.T, -1.0, 1.0)
+    n, m = len(first.names), len(second.names)
+    if n != m:
+        raise ValueError(f"a and b must have the same inputs. Got {n} and {m} inputs.")
+    return np.clip(_normalized(first.Q) @ _normalized(second.Q).T, -1.0, 1.0)
 
 
 def _normalized(Q: Array) -> Array:
@@ -339,15 +339,15 @@ def _normalized(Q: Array) -> Array:
 def _output_lines(found: Spectrum, k: int, label: Any, top: int) -> list[str]:
     values, shares = found.eigenvalues[k], found.energy[k]
     plus, minus = len(found.positive[k].eigenvalues), len(found.negative[k].eigenvalues)
-    head = (
+    lines = [
         f"{label}: effective rank {found.effective_rank[k]:.1f}, "
-        f"{plus} positive and {minus} negative eigenvalues"
-    )
-    lines = [head, "  eigenvalue    share   strongest inputs"]
-    for value, share, vector in zip(values[:top], shares, found.eigenvectors[k], strict=False):
-        lines.append(
-            f"  {value:+10.4g}  {percent(share)}   {strongest(vector, found.names, MOST_INPUTS)}"
-        )
+        f"{plus} positive and {minus} negative eigenvalues",
+        "  eigenvalue    share   strongest inputs",
+    ]
+    lines += [
+        f"  {value:+10.4g}  {percent(share)}   {strongest(vector, found.names, MOST_INPUTS)}"
+        for value, share, vector in zip(values[:top], shares, found.eigenvectors[k], strict=False)
+    ]
     if len(values) > top:
         rest = counted(len(values) - top, "smaller eigenvalue")
         lines.append(f"  {'':10}  {percent(shares[top:].sum())}   ({rest})")

@@ -10,7 +10,7 @@ a quadratic layer, `packed` of shape (n(n+1)/2, m), are stored as ``Q`` of shape
 import math
 import re
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ import quadric
 from quadric.checks import Array
 from quadric.core import LAYERS, Layer
 from quadric.errors import ModelFileError, expect
-from quadric.files._canonical_json import INT64, canonical, parse
+from quadric.files._safetensors import INT64, canonical, parse
 from quadric.models import (
     Limits,
     check_restored,
@@ -63,7 +63,7 @@ def describe(
     """The description and the tensors from which `rebuild` restores the model."""
     writer = _Writer(_network_or_estimator(model))
     description = {
-        "extra": _plain_extra(extra),
+        "extra": {} if extra is None else _plain_extra(extra),
         "model": writer.value(model, ""),
         "versions": {
             "numpy": np.__version__,
@@ -80,19 +80,19 @@ def _network_or_estimator(model: Any) -> Any:
         return model
     last = split(model)[1]
     name = type(last).__name__
-    if not is_saved_estimator(last):
-        raise ModelFileError(
+    expect(
+        is_saved_estimator(last),
+        ModelFileError(
             "a model file stores a Network, a QuadraticClassifier, a QuadraticRegressor, a "
             "QuadraticLogisticRegression, or a Pipeline that ends in one of these three. "
             f"Got {type(model).__name__}" + ("." if last is model else f" that ends in {name}.")
-        )
+        ),
+    )
     expect("network_" in vars(last), f"this {name} is not fitted: call fit before save.")
     return last
 
 
 def _plain_extra(extra: Any) -> dict[str, Any]:
-    if extra is None:
-        return {}
     wanted = "extra must be a dict of JSON values (strings, numbers, lists, dicts with string keys)"
     expect(isinstance(extra, dict), f"{wanted}. Got {type(extra).__name__} instead.")
     try:
@@ -110,15 +110,15 @@ def _has_text_keys(value: Any) -> bool:
     return not isinstance(value, (list, tuple)) or all(map(_has_text_keys, value))
 
 
+@dataclass
 class _Writer:
     """Collects the arrays of a model while it describes the model.
 
     `last` is the Network or the quadric estimator in the model. A file contains exactly one.
     """
 
-    def __init__(self, last: Any) -> None:
-        self.last = last
-        self.tensors: dict[str, Array] = {}
+    last: Any
+    tensors: dict[str, Array] = field(default_factory=dict)
 
     def value(self, value: Any, path: str) -> Any:
         """A value as JSON: the value itself, or an object with its type."""
@@ -223,11 +223,11 @@ def _number_type(value: Any) -> dict[str, Any]:
         return {"type": "dtype", "name": value.name}
     if value in (float, int, bool):
         return {"type": "builtin", "name": value.__name__}
-    names = [name for name in NUMBERS if value is np.dtype(name).type]
-    if not names:
-        kind = getattr(value, "__name__", value)
-        raise NotSavedError(f"the type {kind}, which a model file does not store")
-    return {"type": "scalar type", "name": names[0]}
+    for name in NUMBERS:
+        if value is np.dtype(name).type:
+            return {"type": "scalar type", "name": name}
+    kind = getattr(value, "__name__", value)
+    raise NotSavedError(f"the type {kind}, which a model file does not store")
 
 
 def _not_saved(value: Any) -> NotSavedError:
@@ -268,17 +268,17 @@ def rebuild(description: Mapping[str, Any], tensors: Mapping[str, Array], size: 
     return model
 
 
+@dataclass
 class _Reader:
     """Rebuilds values from their descriptions, and records which tensors were used.
 
     A tensor may be used only once, because every use makes a copy of it.
     """
 
-    def __init__(self, tensors: Mapping[str, Array], limits: Limits) -> None:
-        self.tensors = tensors
-        self.limits = limits
-        self.used: set[str] = set()
-        self.pipelines = 0  # around the current value
+    tensors: Mapping[str, Array]
+    limits: Limits
+    used: set[str] = field(default_factory=set)
+    pipelines: int = 0  # around the current value
 
     def tensor(self, name: str) -> Array:
         expect(name in self.tensors, f"there is no tensor {name!r:.60}")
@@ -287,8 +287,10 @@ class _Reader:
         return self.tensors[name]
 
     def value(self, entry: Any) -> Any:
-        if isinstance(entry, int):
-            expect(entry in INT64, "it contains an integer of more than 64 bits")
+        expect(
+            not isinstance(entry, int) or entry in INT64,
+            "it contains an integer of more than 64 bits",
+        )
         if entry is None or isinstance(entry, (bool, int, float, str)):
             return entry
         if isinstance(entry, list):
@@ -313,12 +315,13 @@ class _Reader:
         return model
 
     def network(self, entry: Mapping[str, Any]) -> Network:
-        layers = []
-        for l, described in enumerate(entry["layers"]):
-            kind, n, m = described["kind"], described["inputs"], described["neurons"]
-            tensors = {name: self.tensor(f"layers.{l}.{name}") for name in stored_names(kind)}
-            layers.append(from_tensors(kind, n, m, tensors, place=f"layers.{l}."))
-        return Network(layers, [described["activation"] for described in entry["layers"]])
+        layers = [
+            from_tensors(
+                layer["kind"], layer["inputs"], layer["neurons"], self.tensor, place=f"layers.{l}."
+            )
+            for l, layer in enumerate(entry["layers"])
+        ]
+        return Network(layers, [layer["activation"] for layer in entry["layers"]])
 
 
 def _floats(reader: _Reader, entry: Mapping[str, Any]) -> list[float]:
@@ -388,11 +391,13 @@ def encode_array(
         array = np.ascontiguousarray(array.astype(array.dtype.newbyteorder("<")))
         tensors[name] = np.frombuffer(array.tobytes(), dtype=np.uint8)
         return {**entry, "dtype": array.dtype.str.replace("=", "<"), "length": len(array)}
-    if array.dtype.name not in NUMBERS or array.ndim > 3:
-        raise NotSavedError(
+    expect(
+        array.dtype.name in NUMBERS and array.ndim <= 3,
+        NotSavedError(
             f"an array of {array.dtype} with {array.ndim} dimensions, which a model file does not "
             "store"
-        )
+        ),
+    )
     stored = np.dtype(NUMBERS[array.dtype.name])
     tensors[name] = array.view(stored) if array.dtype.name == "uint64" else array.astype(stored)
     return {**entry, "dtype": array.dtype.name}
@@ -464,11 +469,6 @@ def _decode_objects(
 # -------------------------------------------------------------------------------- layers
 
 
-def stored_names(kind: str) -> list[str]:
-    """The names of the tensors that store a layer of this kind."""
-    return [STORED_NAMES.get(field, field) for field in LAYERS[kind].fields]
-
-
 def to_tensors(layer: Layer) -> dict[str, Array]:
     """The layer's parameters, keyed by their names in a file."""
     return {
@@ -478,22 +478,26 @@ def to_tensors(layer: Layer) -> dict[str, Array]:
 
 
 def from_tensors(
-    kind: str, n: int, m: int, tensors: Mapping[str, Array], *, place: str = ""
+    kind: str, n: int, m: int, take: Callable[[str], Array], *, place: str = ""
 ) -> Layer:
     """The layer of this kind with n inputs and m neurons, from copies of its tensors.
 
-    `place` precedes the name of a tensor in error messages.
+    `take(name)` returns a tensor, and `place` precedes its name.
     """
-    dtype = tensors["W"].dtype
-    arrays = {}
-    for field, shape in LAYERS[kind].shapes(n, m).items():
-        name = STORED_NAMES.get(field, field)
-        array = _transposed(field, tensors[name])
-        problem = f"{place}{name} has the wrong shape {tensors[name].shape} or dtype {array.dtype}"
-        expect(array.shape == shape and 0 not in shape, problem)
-        expect(array.dtype == dtype and dtype in (np.float32, np.float64), problem)
-        expect(np.isfinite(array).all(), f"{place}{name} is not finite")
-        arrays[field] = np.array(array, order="C")
+    arrays: dict[str, Array] = {}
+    for parameter, shape in LAYERS[kind].shapes(n, m).items():
+        name = place + STORED_NAMES.get(parameter, parameter)
+        tensor = take(name)
+        array = _transposed(parameter, tensor)
+        expect(
+            array.shape == shape
+            and 0 not in shape
+            and array.dtype == arrays.get("W", array).dtype
+            and array.dtype in (np.float32, np.float64),
+            f"{name} has the wrong shape {tensor.shape} or dtype {array.dtype}",
+        )
+        expect(np.isfinite(array).all(), f"{name} is not finite")
+        arrays[parameter] = np.array(array, order="C")
     return LAYERS[kind].of(**arrays)
 
 

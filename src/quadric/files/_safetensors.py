@@ -1,31 +1,26 @@
 """Conversion of a description and named arrays to a hashed safetensors file, and back.
 
+The description is canonical JSON with one text for each value, and is parsed strictly.
 Everything that a file declares is checked against the file's size before memory is allocated.
 Content is returned only if it matches the hash.
 """
 
 import contextlib
 import errno
+import hashlib
+import json
 import math
 import os
 import re
 import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from quadric.checks import Array
 from quadric.errors import ModelFileError, expect
-from quadric.files._canonical_json import (
-    canonical,
-    digest,
-    has_plain_escapes,
-    memory_estimate,
-    parse,
-    without_hash,
-)
 from quadric.utils import check_limit, open_regular
 
 FORMAT = 1
@@ -34,17 +29,16 @@ LARGEST_HEADER = 32 * 2**20
 SPARE_MEMORY = 2**18  # allowed for a small header, regardless of the size of the file
 COPIES = 2  # of the tensors that are in memory at once: their bytes and the model's arrays
 NAME = re.compile(r"[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*")
+NAMED_TENSOR = re.compile(rb'"tensor"\s*:\s*"([^"]*)"')  # in the text of a description
+LAYER_TENSOR = re.compile(r"layers\.[0-9]+\.[WbQUc]")
+DEEPEST = 64
+INT64 = range(-(2**63), 2**63)  # the integers that a model file can hold
+# bytes per object that the parser creates, including the pointer to it
+LIST, DICT, ENTRY, TEXT, NUMBER = 100, 190, 130, 57, 36
+WIDE_TEXT, WIDE_CHARACTER = 25, 3  # in addition, if a character is not ASCII
+KEY = re.compile(rb'"([^"\\]*)\\?":')
 
 FilePath = str | os.PathLike[str]
-
-
-class Entry(NamedTuple):
-    """The declaration of a tensor; its bytes are those from `begin` to `end` after the header."""
-
-    dtype: str
-    shape: tuple[int, ...]
-    begin: int
-    end: int
 
 
 @dataclass(frozen=True)
@@ -61,38 +55,12 @@ class Form:
         The fields of the description besides 'format' and 'hash'.
     advice : str
         What the user can do if the file cannot be loaded.
-    tensors : callable(description) -> set of str, optional
-        The names of the tensors that a description uses. A file with other tensors is refused
-        before its tensors are read.
     """
 
     name: str
     key: str
     fields: frozenset[str]
     advice: str
-    tensors: Callable[[Any], set[str]] | None = None
-
-
-def tensor_names(value: Any) -> set[str]:
-    """All names of tensors in a description, valid or not."""
-    names: set[str] = set()
-    left: list[Any] = [[value]]  # in a list, because a forged value can be a number
-    while left:
-        entry = left.pop()
-        if isinstance(entry, dict):
-            names.update(_own_names(entry))
-            entry = entry.values()
-        left.extend(inner for inner in entry if isinstance(inner, (dict, list)))
-    return names
-
-
-def _own_names(entry: dict[str, Any]) -> list[str]:
-    layers, tensor = entry.get("layers"), entry.get("tensor")
-    if entry.get("type") == "network" and isinstance(layers, list):
-        return [f"layers.{l}.{name}" for l in range(len(layers)) for name in "WbQUc"]
-    if isinstance(tensor, str):
-        return [tensor, f"{tensor}.lengths"] if entry.get("dtype") == "object" else [tensor]
-    return []
 
 
 MODEL = Form(
@@ -100,11 +68,120 @@ MODEL = Form(
     key="quadric",
     fields=frozenset({"versions", "model", "extra"}),
     advice="Nothing was loaded. Try another copy of the file, or save the model again.",
-    tensors=lambda description: tensor_names(description["model"]),
 )
 
 
+# ---------------------------------------------------------------------------------- JSON
+
+
+def canonical(value: Any) -> str:
+    """The canonical text: sorted keys, no whitespace, ASCII only, shortest form of each float."""
+    return json.dumps(
+        value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
+    )
+
+
+def parse(text: str) -> Any:
+    """Parse the text; raise ModelFileError for repeated keys, NaN, infinity or deep nesting."""
+    try:
+        value = json.loads(
+            text, object_pairs_hook=_unique, parse_constant=_no_constants, parse_float=_finite
+        )
+    except RecursionError:
+        raise ModelFileError("the description is nested too deeply") from None
+    except ModelFileError:
+        raise
+    except ValueError as error:
+        raise ModelFileError(f"the description is not valid JSON ({error})") from None
+    level = [value]
+    for _ in range(DEEPEST):
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, (dict, list))
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, (dict, list))
+        ]
+    expect(not level, f"the description is nested more than {DEEPEST} levels deep")
+    return value
+
+
+def memory_estimate(text: bytes) -> int:
+    """An upper estimate of the bytes that `parse` needs, computed without parsing.
+
+    Each type of object is counted by a character that is always part of it, so the text must not
+    contain any of these characters as an escape (see `has_plain_escapes`). Equal keys share one
+    object, unless they contain escapes.
+    """
+    keys = text.count(b":")
+    texts = max(0, text.count(b'"') // 2 - keys)
+    dicts = text.count(b"{")
+    plain_keys = {match[1] for match in KEY.finditer(text)}
+    repeated = sum(1 for _ in KEY.finditer(text)) - len(plain_keys)
+    return (
+        LIST * text.count(b"[")
+        + DICT * dicts  # with room for a few entries
+        + ENTRY * max(0, keys - 3 * dicts)
+        + TEXT * (texts + keys - repeated)
+        + NUMBER * max(0, text.count(b",") - texts)
+        + _extra_for_wide_texts(text)
+    )
+
+
+def has_plain_escapes(text: bytes) -> bool:
+    r"""Whether the text has no escapes except `\"` and `\\`, the only ones that a header needs."""
+    rest = text.replace(rb"\\", b"")
+    return rest.count(b"\\") == rest.count(rb"\"")
+
+
+def _extra_for_wide_texts(text: bytes) -> int:
+    r"""What strings with characters outside ASCII, written as `\\u....`, need in addition."""
+    escape, quote = rb"\\u", rb"\\\""
+    if quote in text and escape in text:  # a string may continue after a quote
+        return WIDE_CHARACTER * len(text) + WIDE_TEXT * text.count(escape)
+    needed, place = 0, text.find(escape)
+    while place >= 0:
+        begin, end = text.rfind(b'"', 0, place), text.find(b'"', place)
+        needed += WIDE_TEXT + WIDE_CHARACTER * (end - begin)
+        place = text.find(escape, end) if end >= 0 else -1
+    return needed
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    expect(len(made) == len(pairs), "the description contains a repeated key")
+    return made
+
+
+def _no_constants(name: str) -> Any:
+    raise ModelFileError(f"{name} is not valid JSON")
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    expect(math.isfinite(value), f"the number {digits[:30]} is too large")
+    return value
+
+
 # ------------------------------------------------------------------------------- writing
+
+
+def digest(
+    text: Sequence[bytes | memoryview], tensors: Mapping[str, tuple[str, Sequence[int], Any]]
+) -> str:
+    """SHA-256 of the description and of every tensor's name, dtype, shape and bytes.
+
+    The description is given as the pieces of its text.
+    """
+    sha = hashlib.sha256(struct.pack("<Q", sum(map(len, text))))
+    for piece in text:
+        sha.update(piece)
+    for name in sorted(tensors):
+        dtype, shape, content = tensors[name]
+        entry = canonical([name, dtype, list(shape)]).encode("ascii")
+        sha.update(struct.pack("<Q", len(entry)) + entry)
+        sha.update(content)
+    return sha.hexdigest()
 
 
 def to_bytes(
@@ -181,16 +258,16 @@ def read(path: FilePath, form: Form = MODEL) -> tuple[dict[str, Any], dict[str, 
     arrays = {}
     with _opened(path, form) as stream:
         text, description, entries = _read_header(stream, form)
-        if form.tensors is not None:
-            unused = set(entries) - form.tensors(description)
+        if form is MODEL:
+            unused = _unused(entries, text)
             expect(not unused, f"the tensor {min(unused, default='')} is not used")
-        size = max((entry.end for entry in entries.values()), default=0)
+        size = max((entry["data_offsets"][1] for entry in entries.values()), default=0)
         check_limit(COPIES * size, f"the {form.name}", "Use a computer with more memory.")
         view = memoryview(stream.read(size + 1))  # not more, even if the file grows meanwhile
         expect(len(view) == size, "it changed while it was being read")
         claimed = description.pop("hash")
         parts = {
-            name: (entry.dtype, entry.shape, view[entry.begin : entry.end])
+            name: (entry["dtype"], entry["shape"], view[slice(*entry["data_offsets"])])
             for name, entry in entries.items()
         }
         expect(
@@ -207,12 +284,59 @@ def read(path: FilePath, form: Form = MODEL) -> tuple[dict[str, Any], dict[str, 
     return description, arrays
 
 
-def describe_file(path: FilePath) -> dict[str, Any]:
-    """The description with the tensors' dtypes and shapes, from the header alone."""
+def _unused(entries: Mapping[str, Any], text: bytes) -> set[str]:
+    """Return tensors that the description certainly does not use; `rebuild` finds all of them."""
+    named = {match[1].decode("ascii") for match in NAMED_TENSOR.finditer(text)}
+    return {
+        name
+        for name in entries
+        if not LAYER_TENSOR.fullmatch(name) and name.removesuffix(".lengths") not in named
+    }
+
+
+def without_hash(text: bytes, claimed: Any) -> list[memoryview]:
+    """The two pieces of text that were hashed, without copies."""
+    field = f'"hash":"{claimed}",'.encode("ascii", "replace")
+    place = text.find(field)
+    expect(place >= 0, "its description is not canonical JSON")
+    whole = memoryview(text)
+    return [whole[:place], whole[place + len(field) :]]
+
+
+def info(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read the description of a model file, but not its tensors.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A file written by `save`.
+
+    Returns
+    -------
+    dict
+        'format', 'hash', 'versions', 'model' (the description), 'extra', and under 'tensors' the
+        dtype and shape of each tensor. The hash is not checked, because it covers the tensors;
+        `load` checks it.
+
+    Raises
+    ------
+    ModelFileError
+        If the header is damaged, or if the file is not a model file or has a newer format version.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from quadric import Network, save
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "xor.quadric"
+    >>> save(Network.create(2, [("quadratic", 1, "logistic")], rng=0), path, extra={"by": "me"})
+    >>> about = info(path)
+    >>> about["model"]["layers"], about["extra"]
+    ([{'activation': 'logistic', 'inputs': 2, 'kind': 'quadratic', 'neurons': 1}], {'by': 'me'})
+    """
     with _opened(path, MODEL) as stream:
         _, description, entries = _read_header(stream, MODEL)
     tensors = {
-        name: {"dtype": entry.dtype, "shape": list(entry.shape)}
+        name: {"dtype": entry["dtype"], "shape": entry["shape"]}
         for name, entry in sorted(entries.items())
     }
     return {**description, "tensors": tensors}
@@ -240,16 +364,14 @@ def _opened(path: FilePath, form: Form) -> Iterator[BinaryIO]:
     except (ModelFileError, OSError, MemoryError) as error:
         if isinstance(error, OSError) and error.errno not in (errno.EISDIR, errno.EPERM):
             raise
-        if isinstance(error, MemoryError):
-            problem = str(error).rstrip(".") or "there is not enough memory for it"
-        else:
-            problem = getattr(error, "strerror", None) or str(error)
+        told = getattr(error, "strerror", None) or str(error).rstrip(".")
+        problem = told or "there is not enough memory for it"
         raise ModelFileError(
             f"{os.fspath(path)} cannot be loaded: {problem}. {form.advice}"
         ) from None
 
 
-def _read_header(stream: BinaryIO, form: Form) -> tuple[bytes, dict[str, Any], dict[str, Entry]]:
+def _read_header(stream: BinaryIO, form: Form) -> tuple[bytes, dict[str, Any], dict[str, Any]]:
     """The text of the description, the description, and the declarations of the tensors."""
     size = os.fstat(stream.fileno()).st_size
     start = stream.read(8)
@@ -278,15 +400,14 @@ def _read_header(stream: BinaryIO, form: Form) -> tuple[bytes, dict[str, Any], d
     text: str = metadata.pop(form.key)
     description = parse(text)
     expect(isinstance(description, dict), "its description is not a JSON object")
-    entries = _entries(header, size - 8 - length)
+    _check_entries(header, size - 8 - length)
     _check_format(description, form)
-    return text.encode("ascii"), description, entries
+    return text.encode("ascii"), description, header
 
 
-def _entries(header: dict[str, Any], available: int) -> dict[str, Entry]:
-    """The checked declarations of the tensors, which must exactly fill the rest of the file."""
-    entries: dict[str, Entry] = {}
-    for name, declared in header.items():
+def _check_entries(entries: dict[str, Any], available: int) -> None:
+    """Check the declarations of the tensors, which must exactly fill the rest of the file."""
+    for name, declared in entries.items():
         expect(NAME.fullmatch(name), f"a tensor has the invalid name {name[:80]!r}")
         expect(
             isinstance(declared, dict) and set(declared) == {"dtype", "shape", "data_offsets"},
@@ -301,25 +422,19 @@ def _entries(header: dict[str, Any], available: int) -> dict[str, Entry]:
             _sizes(shape) and len(shape) <= 3 and _sizes(offsets) and len(offsets) == 2,
             f"tensor {name} has an invalid shape or invalid data_offsets",
         )
-        begin, end = offsets
         expect(
-            end - begin == math.prod(shape) * np.dtype(DTYPES[dtype]).itemsize,
+            offsets[1] - offsets[0] == math.prod(shape) * np.dtype(DTYPES[dtype]).itemsize,
             f"the size of tensor {name} does not match its shape",
         )
-        entries[name] = Entry(dtype, tuple(shape), begin, end)
     place = 0
-    in_order = sorted(entries, key=lambda name: (entries[name].begin, entries[name].end))
-    for name in in_order:
-        expect(
-            entries[name].begin == place,
-            f"tensor {name} does not start at the end of the previous tensor",
-        )
-        place = entries[name].end
+    for name, declared in sorted(entries.items(), key=lambda entry: entry[1]["data_offsets"]):
+        begin, end = declared["data_offsets"]
+        expect(begin == place, f"tensor {name} does not start at the end of the previous tensor")
+        place = end
     expect(
         place == available,
         f"it is truncated or too long: it has {available:,} bytes of tensors, not {place:,}",
     )
-    return entries
 
 
 def _sizes(value: Any) -> bool:

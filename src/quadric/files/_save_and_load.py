@@ -1,11 +1,10 @@
-"""The public functions for model files: save, load and info."""
+"""The public functions for model files: save and load."""
 
 import os
 from typing import Any
 
 from quadric.errors import ModelFileError
-from quadric.files._canonical_json import canonical, parse
-from quadric.files._safetensors import FORMAT, describe_file, read, to_bytes
+from quadric.files._safetensors import FORMAT, canonical, parse, read, to_bytes
 from quadric.utils import write_whole
 
 
@@ -88,36 +87,3 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     description, tensors = read(path)
     return rebuild(description, tensors, os.path.getsize(path))
-
-
-def info(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read the description of a model file, but not its tensors.
-
-    Parameters
-    ----------
-    path : str or path-like
-        A file written by `save`.
-
-    Returns
-    -------
-    dict
-        'format', 'hash', 'versions', 'model' (the description), 'extra', and under 'tensors' the
-        dtype and shape of each tensor. The hash is not checked, because it covers the tensors;
-        `load` checks it.
-
-    Raises
-    ------
-    ModelFileError
-        If the header is damaged, or if the file is not a model file or has a newer format version.
-
-    Examples
-    --------
-    >>> import tempfile, pathlib
-    >>> from quadric import Network
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "xor.quadric"
-    >>> save(Network.create(2, [("quadratic", 1, "logistic")], rng=0), path, extra={"by": "me"})
-    >>> about = info(path)
-    >>> about["model"]["layers"], about["extra"]
-    ([{'activation': 'logistic', 'inputs': 2, 'kind': 'quadratic', 'neurons': 1}], {'by': 'me'})
-    """
-    return describe_file(path)

@@ -1,19 +1,23 @@
 """Quadric surfaces {x : x'Qx + w'x + b = 0}: their kind, axes, distances, equations and sections.
 
 The package works on full matrices Q and imports only `quadric.utils`. Start with `_quadric.py`:
-its class `Quadric` calls the other modules. `_plot_points.py` computes what `quadric.plotting`
-draws, and `_ellipsoids.py` finds the smallest ellipsoid around points.
+its class `Quadric` has a canonical form, and inherits from the quadratic function of
+`_function.py`: values, affine maps, nearest zeros, equations. `_plot_points.py`
+computes what `quadric.plotting` draws, and `_ellipsoids.py` finds the smallest ellipsoid around
+points.
 """
 
-from quadric.geometry._affine_map import AffineMap as AffineMap
 from quadric.geometry._ellipsoids import (
     THINNEST as THINNEST,
-    cholesky as cholesky,
     disjoint as disjoint,
     smallest_ellipsoid as smallest_ellipsoid,
 )
-from quadric.geometry._function import plain_name as plain_name
-from quadric.geometry._nearest import CACHED as CACHED, steps_to_surface as steps_to_surface
+from quadric.geometry._function import (
+    CACHED as CACHED,
+    AffineMap as AffineMap,
+    plain_name as plain_name,
+    steps_to_surface as steps_to_surface,
+)
 from quadric.geometry._plot_points import (
     Window as Window,
     arcs as arcs,

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from quadric.checks import FLOAT64, Array, as_numbers, check_number
-from quadric.geometry._affine_map import AffineMap
+from quadric.checks import FLOAT64, Array, check_number
+from quadric.geometry._function import EPS, AffineMap
 from quadric.geometry._quadric import Quadric
 
 MAX_ITERATIONS = 100_000
@@ -15,36 +15,7 @@ MAX_ROUNDING = 0.01  # relative to |F| at the center
 THICKNESS = 1e-3
 MIN_SPREAD = 1e-12  # relative to the coordinates; thinner sets are flat up to rounding errors
 THINNEST = 3e-7  # half-length, relative to the longest one, that a neuron in float64 can represent
-EPS = float(np.finfo(FLOAT64).eps)
 SPLIT = 2.0**27 + 1  # splits a float64 number into two halves
-
-
-def cholesky(name: str, matrix: Array) -> Array:
-    """The Cholesky factor, or ValueError if the matrix is not symmetric positive definite."""
-    if np.abs(matrix - matrix.T).max() > 1e-8 * np.abs(matrix).max():
-        raise ValueError(f"{name} must be symmetric. Got a matrix that is not.")
-    try:
-        return np.linalg.cholesky((matrix + matrix.T) / 2)
-    except np.linalg.LinAlgError:
-        raise ValueError(
-            f"{name} must be positive definite. Got a matrix that is not; add a small multiple of "
-            "the identity to it."
-        ) from None
-
-
-def ellipsoid(center: Any, shape: Any) -> Quadric:
-    """The ellipsoid (x - center)' inv(shape) (x - center) = 1; F is negative inside.
-
-    `shape` is symmetric and positive definite; its eigenvalues are the squared half-lengths.
-    """
-    center, shape = as_numbers("center", center, FLOAT64), as_numbers("shape", shape, FLOAT64)
-    if center.ndim != 1 or shape.shape != (len(center), len(center)):
-        raise ValueError(
-            "center must have shape (n,) and shape (n, n). "
-            f"Got {center.shape} and {shape.shape} instead."
-        )
-    cholesky("shape", shape)
-    return Quadric(np.linalg.inv(shape), np.zeros(len(center)), -1.0).transform(1.0, center)
 
 
 def smallest_ellipsoid(X: Any, *, tolerance: float = 1e-7, thinnest: float = 0.0) -> Quadric:
@@ -83,11 +54,8 @@ def smallest_ellipsoid(X: Any, *, tolerance: float = 1e-7, thinnest: float = 0.0
     >>> smallest_ellipsoid(square).axes.half_lengths.round(6).tolist()
     [1.414214, 1.414214]
     """
-    X = as_numbers("X", X, FLOAT64)
-    if X.ndim != 2 or not X.size:
-        raise ValueError(f"X must be a non-empty array of shape (n_points, n). Got {X.shape}.")
     tolerance = check_number("tolerance", tolerance, above=0, below=1)
-    X = np.unique(X, axis=0)
+    X = np.unique(np.asarray(X, dtype=FLOAT64), axis=0)
     half = X.max(axis=0) / 2 - X.min(axis=0) / 2
     # powers of two, because they do not round; a constant feature keeps its unit
     scale = np.where(half > 0, 2.0 ** np.ceil(np.log2(np.where(half > 0, half, 1.0))), 1.0)

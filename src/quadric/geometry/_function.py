@@ -1,9 +1,23 @@
-"""A quadratic function in any dimension: values, changes of coordinates and its equation."""
+"""A quadratic function in any dimension: values, changes of coordinates, nearest zeros, equation.
+
+The zero of F nearest to a point p is found with the secular equation. At this zero x,
+``x - p`` is parallel to the gradient of F. Along the axes of Q the step d = x - p is
+``d_i = -(nu/2) g_i / (1 + nu lambda_i)``, where g is the gradient at p. The nearest such x is the
+one for which ``I + nu Q`` has no negative eigenvalue (J. Moré, Generalizations of the trust region
+problem, 1993). In the range of nu where this holds,
+``F(p + d)`` decreases strictly with nu, so its zero can be bracketed. If it has no zero (the "hard
+case": p is a center or lies on an axis), nu is at the end of the range, and the rest of the step is
+taken along the axis whose eigenvalue defines that end.
+
+The range of nu is parametrized by r from 0 to infinity, such that
+``d_i = -(r/2) (g_i/L) / (1 + r kappa_i)`` is accurate at both ends. If Q has a negative eigenvalue,
+L is the magnitude of the lowest one, ``nu = r/(1+r)/L`` and ``kappa_i = 1 + lambda_i/L``.
+Otherwise, L is the largest eigenvalue, ``nu = r/L`` and ``kappa_i = lambda_i/L``.
+"""
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Self
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -17,7 +31,92 @@ from quadric.checks import (
     check_integer,
     check_number,
 )
-from quadric.geometry._affine_map import AffineMap
+
+ITERATIONS = 200
+CACHED = 2**14  # numbers in an array that stays in the processor's cache
+EPS = float(np.finfo(FLOAT64).eps)
+MAX_R = 1e100  # at larger r, a component of the gradient is practically zero
+
+
+class AffineMap(NamedTuple):
+    """The map x -> A x + t.
+
+    If A is a vector, it represents a diagonal matrix. A vector is faster than a matrix, and exact
+    for features whose units differ by many orders of magnitude.
+    """
+
+    A: Array
+    t: Array
+
+    @classmethod
+    def simplest(cls, A: Array, t: Array) -> Self:
+        """The map, with A stored as a vector if it is diagonal and invertible, else as a matrix."""
+        diagonal = A if A.ndim == 1 else np.diag(A)
+        if A.ndim == 1 or (A.shape[0] == A.shape[1] and not (A - np.diag(diagonal)).any()):
+            return cls(diagonal.copy() if diagonal.all() else np.diag(diagonal), t)
+        return cls(A, t)
+
+    @property
+    def matrix(self) -> Array:
+        """A as a matrix."""
+        return np.diag(self.A) if self.A.ndim == 1 else self.A
+
+    @property
+    def is_onto(self) -> bool:
+        """Whether the rows of A are linearly independent, up to rounding errors."""
+        if self.A.ndim == 1:
+            return True
+        A = self.A / self._units
+        lengths = np.linalg.norm(A, axis=1, keepdims=True)
+        if A.shape[0] > A.shape[1] or not lengths.all():
+            return False
+        return bool(np.linalg.svd(A / lengths, compute_uv=False)[-1] > 1e-10)
+
+    @property
+    def _units(self) -> Array:
+        """The sizes of the columns of a square matrix, so that units do not matter; else 1."""
+        n, k = self.A.shape
+        lengths = np.linalg.norm(self.A, axis=0) if n == k else np.ones(k)
+        return np.where(lengths > 0, lengths, 1.0)
+
+    def apply(self, X: Array) -> Array:
+        """A x + t for each row of X."""
+        return (X * self.A if self.A.ndim == 1 else X @ self.A.T) + self.t
+
+    def pull_back(self, G: Array) -> Array:
+        """A'g for each row of G."""
+        return G * self.A if self.A.ndim == 1 else G @ self.A
+
+    def solve(self, y: Array) -> Array:
+        """The x nearest to the origin with A x + t = y."""
+        if self.A.ndim == 1:
+            return (y - self.t) / self.A
+        units = self._units
+        if self.A.shape[0] == self.A.shape[1] and self.is_onto:
+            # thin ellipsoids have rows of very different sizes
+            sizes = np.linalg.norm(self.A / units, axis=1)
+            return np.linalg.solve(self.A / units / sizes[:, None], (y - self.t) / sizes) / units
+        return np.linalg.lstsq(self.A, y - self.t, rcond=None)[0]
+
+    def after(self, first: Self) -> Self:
+        """The map that applies `first` and then this map."""
+        if first.A.ndim == 1:
+            A = self.A * first.A
+        else:
+            A = self.A[:, None] * first.A if self.A.ndim == 1 else self.A @ first.A
+        return self.simplest(A, self.apply(first.t))
+
+    def split(self) -> tuple[Self, Self]:
+        """The map as (second, first), where `first` is diagonal and `second` is well scaled.
+
+        The columns of `second.A` have length 1, and `second.t` is the point of the image that is
+        nearest to the origin.
+        """
+        lengths = np.linalg.norm(self.A, axis=0)
+        lengths[lengths == 0] = 1.0
+        A = self.A / lengths
+        u = np.linalg.lstsq(A, -self.t, rcond=None)[0]
+        return type(self)(A, A @ u + self.t), type(self)(lengths, -u)
 
 
 class QuadraticFunction:
@@ -35,7 +134,7 @@ class QuadraticFunction:
         scalar = isinstance(b, np.ndarray) and b.size == 1
         self.b = check_number("b", b.item() if scalar else b)
         if tolerance is None:  # about 100 eps; rounding errors add up in many dimensions
-            tolerance = max(2e-14, len(w) * float(np.finfo(FLOAT64).eps))
+            tolerance = max(2e-14, len(w) * EPS)
         self.tolerance = check_number("tolerance", tolerance, at_least=0, below=1)
         self.Q.flags.writeable = self.w.flags.writeable = False
         # (source, map): F(x) = source(map(x)). The source uses well-scaled coordinates, so
@@ -97,14 +196,14 @@ class QuadraticFunction:
         section 3.1). The map to the source moves the points by its own rounding errors.
         """
         n, source, moved = self.n_dims, self, np.zeros_like(X)
-        Y, eps = np.abs(X), float(np.finfo(FLOAT64).eps)
+        Y = np.abs(X)
         if self._origin is not None:
             source, change = self._origin
-            moved = (n + 2) * eps * (Y @ np.abs(change.matrix).T + np.abs(change.t))
+            moved = (n + 2) * EPS * (Y @ np.abs(change.matrix).T + np.abs(change.t))
             Y = np.abs(change.apply(X)) + moved
         Q, w = np.abs(source.Q), np.abs(source.w)
         terms = ((Y @ Q + w) * Y).sum(axis=1) + abs(source.b)
-        return (2 * n + 8) * eps * terms + ((2 * Y @ Q + w) * moved).sum(axis=1)
+        return (2 * n + 8) * EPS * terms + ((2 * Y @ Q + w) * moved).sum(axis=1)
 
     def equation(
         self,
@@ -139,8 +238,7 @@ class QuadraticFunction:
         """
         n, sizes = self.n_dims, np.abs(as_vector("sizes", sizes, self.n_dims, FLOAT64))
         names = axis_names(names, n)
-        precision = check_integer("precision", precision, at_least=1)
-        style = _latex_style(names) if latex else _text_style(names)
+        style = _Style(names, check_integer("precision", precision, at_least=1), latex)
         rows, columns = np.triu_indices(n)
         coefficients = np.concatenate(
             [np.where(rows == columns, 1.0, 2.0) * self.Q[rows, columns], self.w]
@@ -154,11 +252,11 @@ class QuadraticFunction:
         terms = []
         for k in shown.tolist():
             factors = [k - len(rows)] if k >= len(rows) else [rows[k], columns[k]]
-            terms.append(style.term(coefficients[k], factors, precision))
+            terms.append(style.term(coefficients[k], factors))
         if omitted:
-            terms.append(f"+ {style.omitted(omitted)}")
+            terms.append(style.omitted(omitted))
         if self.b != 0 or not terms:
-            terms.append(style.term(self.b, [], precision))
+            terms.append(style.term(self.b, []))
         text = " ".join(terms).removeprefix("+ ")
         return ("-" + text[2:] if text.startswith("- ") else text) + " = 0"
 
@@ -274,24 +372,135 @@ class QuadraticFunction:
         return np.atleast_2d(X), X.ndim == 1
 
 
-@dataclass(frozen=True)
-class _Style:
-    names: list[str]
-    times: str
-    joint: str
-    square: str
-    number: Callable[[str], str]
-    omitted: Callable[[int], str]
+# ------------------------------------------------------------------- nearest zeros
 
-    def term(self, coefficient: float, factors: list[int], precision: int) -> str:
+
+def steps_to_surface(eigenvalues: Array, value: Array, gradient: Array, *, touches: bool) -> Array:
+    """The shortest d with F(p + d) = 0, one row per point p; NaN if there is none.
+
+    Parameters
+    ----------
+    eigenvalues : array of shape (n,)
+        Eigenvalues of Q, exactly zero where Q is singular. The coordinates are those of its
+        eigenvectors.
+    value, gradient : arrays of shape (N,) and (N, n)
+        F and its gradient at the points p.
+    touches : bool
+        Whether F has zeros but never changes sign, as for a point or a double plane. The nearest
+        zero is then the nearest extremum of F.
+    """
+    d = np.zeros_like(gradient)
+    if touches:
+        curved = eigenvalues != 0
+        d[:, curved] = -gradient[:, curved] / (2 * eigenvalues[curved])
+        return d
+    for sign in (1.0, -1.0):
+        above = np.flatnonzero(sign * value > 0)
+        count = max(1, CACHED // len(eigenvalues))
+        for start in range(0, len(above), count):
+            rows = above[start : start + count]
+            d[rows] = _steps_down(sign * eigenvalues, sign * value[rows], sign * gradient[rows])
+    return d
+
+
+def _steps_down(lam: Array, F: Array, g: Array) -> Array:
+    """Steps for points with F > 0; the module's docstring explains r, L and kappa."""
+    lowest = float(lam.min())
+    L = abs(lowest) if lowest < 0 else float(np.abs(lam).max()) or 1.0
+    lam, F, g = lam / L, F / L, g / L
+    kappa = lam - min(lowest / L, 0.0)
+    if lowest < 0:
+        kappa[kappa <= 4 * EPS] = 0.0  # equal to the lowest eigenvalue, up to rounding
+
+    r = _solve_secular(lam, kappa, F, g)
+    hard = np.isnan(r)
+    d = np.empty_like(g)
+    d[~hard] = _step(r[~hard, None], kappa, g[~hard])
+    d[hard] = _hard_steps(lam, kappa, F[hard], g[hard]) if lowest < 0 else np.nan
+    return d
+
+
+def _step(r: Array, kappa: Array, g: Array) -> Array:
+    return -r / 2 * g / (1 + r * kappa)
+
+
+def _solve_secular(lam: Array, kappa: Array, F: Array, g: Array) -> Array:
+    """The r with F(p + d(r)) = 0, by Newton's method within a bracket; NaN in the hard case."""
+
+    def excess(rows: Array, r: Array) -> tuple[Array, Array]:
+        """F(p + d(r)) and its derivative with respect to r."""
+        r = r[:, None]
+        d = _step(r, kappa, g[rows])
+        slope = -g[rows] / 2 / (1 + r * kappa) ** 2
+        return (
+            F[rows] + ((g[rows] + lam * d) * d).sum(axis=1),
+            (slope * (g[rows] + 2 * lam * d)).sum(axis=1),
+        )
+
+    low, high = np.full(len(F), 1 / MAX_R), np.full(len(F), MAX_R)
+    r = np.ones(len(F))
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        hard = ~(excess(np.arange(len(F)), high)[0] < 0)
+        active = np.flatnonzero(~hard)
+        for _ in range(ITERATIONS):
+            if not len(active):
+                break
+            now = r[active]
+            f, slope = excess(active, now)
+            low[active] = lower = np.where(f > 0, now, low[active])
+            high[active] = upper = np.where(f > 0, high[active], now)
+            # r may have any magnitude: first bisect its exponent, then take Newton steps
+            wide = upper > 4 * lower
+            middle = np.where(wide, np.sqrt(lower) * np.sqrt(upper), (lower + upper) / 2)
+            newton = now - f / slope
+            usable = ~wide & (newton > lower) & (newton < upper)
+            following = np.where(usable, newton, middle)
+            r[active] = following
+            done = (np.abs(following - now) <= EPS * now) | (upper - lower <= 2 * EPS * lower)
+            active = active[~done]
+    r[hard] = np.nan
+    return r
+
+
+def _hard_steps(lam: Array, kappa: Array, F: Array, g: Array) -> Array:
+    """Steps for r = infinity: the gradient has no component along axes with kappa = 0."""
+    free = kappa == 0
+    d = np.zeros_like(g)
+    d[:, ~free] = -g[:, ~free] / (2 * kappa[~free])
+    rest = F + ((g + lam * d) * d).sum(axis=1)
+    d[:, np.flatnonzero(free)[0]] = np.sqrt(np.maximum(rest, 0.0))
+    return d
+
+
+# ------------------------------------------------------------------------ equation
+
+
+class _Style:
+    r"""Terms as text, such as 4 x² - 2 x·y, or in LaTeX, such as 4\,x_{1}^{2}."""
+
+    def __init__(self, names: Sequence[str], precision: int, latex: bool) -> None:
+        self.names = [_latex_name(name) if latex else plain_name(name) for name in names]
+        self.precision, self.latex = precision, latex
+        joint = "" if all(re.fullmatch(r"[^\W\d_]", name) for name in names) else "·"
+        marks = (r"\,", r"\,", "^{2}") if latex else (" ", joint, "²")
+        self.times, self.joint, self.square = marks
+
+    def term(self, coefficient: float, factors: list[int]) -> str:
         """The sign, the number and the monomial; a factor of 1 is not written."""
         monomial = self.joint.join(self.names[i] for i in factors)
         if len(factors) == 2 and factors[0] == factors[1]:
             monomial = self.names[factors[0]] + self.square
-        number = self.number(f"{abs(coefficient):.{precision}g}")
+        number = f"{abs(coefficient):.{self.precision}g}"
+        if self.latex:
+            number = re.sub("e(.*)", lambda match: rf" \times 10^{{{int(match[1])}}}", number)
         if monomial:
             number = monomial if number == "1" else f"{number}{self.times}{monomial}"
         return f"{'-' if coefficient < 0 else '+'} {number}"
+
+    def omitted(self, count: int) -> str:
+        """A note about terms that are not shown."""
+        words = f"({count} smaller term{'s' if count > 1 else ''})"
+        return rf"+ \cdots\;(\text{{{count} smaller}})" if self.latex else f"+ {words}"
 
 
 def plain_name(name: str) -> str:
@@ -299,36 +508,11 @@ def plain_name(name: str) -> str:
     return name if re.fullmatch(r"\w+", name) else f"[{name}]"
 
 
-def _text_style(names: Sequence[str]) -> _Style:
-    """4 x² - 2 x·y; a name that is not one word is put in brackets."""
-    letters = all(re.fullmatch(r"[^\W\d_]", name) for name in names)
-    return _Style(
-        names=[plain_name(name) for name in names],
-        times=" ",
-        joint="" if letters else "·",
-        square="²",
-        number=str,
-        omitted=lambda count: f"({count} smaller term{'s' if count > 1 else ''})",
-    )
-
-
 SPECIAL = {c: rf"\{c}" for c in "{}%&#$_"} | {
     "\\": r"\textbackslash{}",
     "^": r"\textasciicircum{}",
     "~": r"\textasciitilde{}",
 }
-
-
-def _latex_style(names: Sequence[str]) -> _Style:
-    r"""4\,x_{1}^{2}; longer names as upright text."""
-    return _Style(
-        names=[_latex_name(name) for name in names],
-        times=r"\,",
-        joint=r"\,",
-        square="^{2}",
-        number=lambda text: re.sub("e(.*)", lambda match: rf" \times 10^{{{int(match[1])}}}", text),
-        omitted=lambda count: rf"\cdots\;(\text{{{count} smaller}})",
-    )
 
 
 def _latex_name(name: str) -> str:

@@ -20,8 +20,7 @@ import numpy as np
 from numpy import cos, cosh, sin, sinh
 
 from quadric.checks import Array
-from quadric.geometry._canonical_form import CanonicalForm
-from quadric.geometry._quadric import Quadric
+from quadric.geometry._quadric import CanonicalForm, Quadric
 
 # ---- arcs ----
 
@@ -53,10 +52,14 @@ def arcs(conic: Quadric, window: Window, *, step: float = MAX_SEGMENT) -> list[A
         )
     middle = np.array([(x0 + x1) / 2, (y0 + y1) / 2])
     half = float(np.hypot(x1 - x0, y1 - y0)) / DIAGONAL
-    scaled = _normalized(conic.transform(1 / half, -middle / half))
+    scaled = conic.transform(1 / half, -middle / half)
+    size = max(float(np.abs(scaled.Q).max()), float(np.abs(scaled.w).max()), abs(scaled.b))
+    if size and not 1e-100 < size < 1e100:  # too large or too small to be squared
+        Q, w, b = scaled.Q / size, scaled.w / size, scaled.b / size
+        scaled = Quadric(Q, w, b, tolerance=scaled.tolerance)
     width, height = (x1 - x0) / 2 / half, (y1 - y0) / 2 / half
-    pieces = _pieces(scaled, (-width, width, -height, height), step)
-    return [middle + half * piece for piece in pieces]
+    sides = -width, width, -height, height
+    return [middle + half * piece for piece in _pieces(scaled, sides, step)]
 
 
 def check_conic(conic: Quadric) -> None:
@@ -66,14 +69,6 @@ def check_conic(conic: Quadric) -> None:
             f"a conic must have 2 dimensions. Got {conic.n_dims}; "
             "take a section first: quadric.slice(dims, at)."
         )
-
-
-def _normalized(conic: Quadric) -> Quadric:
-    """F divided by its largest coefficient, if that is too large or too small to be squared."""
-    size = max(float(np.abs(conic.Q).max()), float(np.abs(conic.w).max()), abs(conic.b))
-    if size == 0 or 1e-100 < size < 1e100:
-        return conic
-    return Quadric(conic.Q / size, conic.w / size, conic.b / size, tolerance=conic.tolerance)
 
 
 def _pieces(conic: Quadric, window: Window, step: float) -> list[Array]:
@@ -175,7 +170,7 @@ def _sample(point: Callable[[Array], Array], a: float, b: float, step: float) ->
         if not coarse.any() or len(angles) > MAX_POINTS:
             break
         middles = (angles[:-1] + angles[1:]) / 2
-        angles = np.sort(np.concatenate([angles, middles[coarse]]))
+        angles = np.sort(np.append(angles, middles[coarse]))
     return point(angles)
 
 
@@ -228,7 +223,7 @@ def surface_meshes(surface: Quadric, extent: float, around: Array | None = None)
         )
     if surface.kind not in MESHES:
         return []
-    form, mesh = surface._form, MESHES[surface.kind]
+    form, (ranges, point) = surface._form, MESHES[surface.kind]
     origin, order = form.origin, _order_of_axes(form)
     if around is not None:
         curved = form.eigenvalues != 0
@@ -239,8 +234,8 @@ def surface_meshes(surface: Quadric, extent: float, around: Array | None = None)
     with np.errstate(divide="ignore"):
         a, b, c = np.sqrt((abs(form.level) or 1.0) / np.abs(k))
         axes = _Axes(a, b, c, k, form.slope, extent)
-        u, v = np.meshgrid(*(np.linspace(*side) for side in mesh.ranges(axes)))
-    y = np.stack(np.broadcast_arrays(*mesh.point(axes, u, v)))
+        u, v = np.meshgrid(*(np.linspace(*side) for side in ranges(axes)))
+    y = np.stack(np.broadcast_arrays(*point(axes, u, v)))
     mirrored = y * np.array([-1.0, 1.0, 1.0])[:, None, None]
     sheets = [y, mirrored] if surface.kind in PAIRS else [y]
     turned = (np.einsum("iab,ij->jab", sheet, form.directions[order]) for sheet in sheets)
@@ -271,11 +266,10 @@ class _Axes(NamedTuple):
     extent: float
 
 
-class _Mesh(NamedTuple):
-    """The (first, last, number) of the parameters u and v, and the corresponding point."""
-
-    ranges: Callable[[_Axes], tuple[Any, Any]]
-    point: Callable[[_Axes, Array, Array], tuple[Any, Any, Any]]
+# the (first, last, number) of the parameters u and v, and the corresponding point
+_Mesh: TypeAlias = tuple[
+    Callable[[_Axes], tuple[Any, Any]], Callable[[_Axes, Array, Array], tuple[Any, Any, Any]]
+]
 
 
 def _symmetric(number: int, reach: float) -> tuple[float, float, int]:
@@ -293,44 +287,45 @@ def _square(f: _Axes) -> tuple[Any, Any]:
 
 TURN = (0.0, 2 * np.pi, 73)
 # k_1 u^2 + k_2 v^2 + slope y_3 = 0; k_1 or k_2 is zero for a parabolic cylinder
-SADDLE = _Mesh(_saddle_ranges, lambda f, u, v: (u, v, -(f.k[0] * u**2 + f.k[1] * v**2) / f.slope))
-MESHES = {
-    "ellipsoid": _Mesh(
+SADDLE: _Mesh = (_saddle_ranges, lambda f, u, v: (u, v, -(f.k[0] * u**2 + f.k[1] * v**2) / f.slope))
+MESHES: dict[str, _Mesh] = {
+    "ellipsoid": (
         lambda f: (TURN, (0.0, np.pi, 37)),
         lambda f, u, v: (f.a * sin(v) * cos(u), f.b * sin(v) * sin(u), f.c * cos(v)),
     ),
-    "hyperboloid of one sheet": _Mesh(
+    "hyperboloid of one sheet": (
         lambda f: (TURN, _symmetric(37, np.arcsinh(f.extent / f.c))),
         lambda f, u, v: (f.a * cosh(v) * cos(u), f.b * cosh(v) * sin(u), f.c * sinh(v)),
     ),
-    "hyperboloid of two sheets": _Mesh(
+    "hyperboloid of two sheets": (
         lambda f: (TURN, (0.0, np.arccosh(max(2.0, f.extent / f.a)), 25)),
         lambda f, u, v: (f.a * cosh(v), f.b * sinh(v) * cos(u), f.c * sinh(v) * sin(u)),
     ),
-    "elliptic cone": _Mesh(
+    "elliptic cone": (
         lambda f: (TURN, _symmetric(31, f.extent)),
         lambda f, u, v: (f.a / f.c * v * cos(u), f.b / f.c * v * sin(u), v),
     ),
-    "elliptic paraboloid": _Mesh(
+    "elliptic paraboloid": (
         lambda f: (TURN, (0.0, np.sqrt(f.extent * abs(f.slope)), 25)),
         lambda f, u, v: (f.a * v * cos(u), f.b * v * sin(u), -np.sign(sum(f.k)) * v**2 / f.slope),
     ),
     "hyperbolic paraboloid": SADDLE,
     "parabolic cylinder": SADDLE,
-    "elliptic cylinder": _Mesh(
+    "elliptic cylinder": (
         lambda f: (TURN, _symmetric(2, f.extent)),
         lambda f, u, v: (f.a * cos(u), f.b * sin(u), v),
     ),
-    "hyperbolic cylinder": _Mesh(
+    "hyperbolic cylinder": (
         lambda f: (_symmetric(49, np.arcsinh(f.extent / f.b)), _symmetric(2, f.extent)),
         lambda f, u, v: (f.a * cosh(u), f.b * sinh(u), v),
     ),
-    "crossing planes": _Mesh(
-        _square, lambda f, u, v: (f.a / np.hypot(f.a, f.b) * u, f.b / np.hypot(f.a, f.b) * u, v)
+    "crossing planes": (
+        _square,
+        lambda f, u, v: (f.a / np.hypot(f.a, f.b) * u, f.b / np.hypot(f.a, f.b) * u, v),
     ),
-    "parallel planes": _Mesh(_square, lambda f, u, v: (f.a, u, v)),
-    "coincident planes": _Mesh(_square, lambda f, u, v: (0.0, u, v)),
-    "plane": _Mesh(_square, lambda f, u, v: (u, v, 0.0 * u)),
+    "parallel planes": (_square, lambda f, u, v: (f.a, u, v)),
+    "coincident planes": (_square, lambda f, u, v: (0.0, u, v)),
+    "plane": (_square, lambda f, u, v: (u, v, 0.0 * u)),
 }
 # these consist of two mirror images along the first axis
 PAIRS = {"hyperboloid of two sheets", "hyperbolic cylinder", "crossing planes", "parallel planes"}

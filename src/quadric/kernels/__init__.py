@@ -4,22 +4,17 @@ Only this package imports numba and llvmlite. It does not import any other part 
 functions take arrays or addresses, update the numbers there in place and return numbers. Names are
 imported on first use (PEP 562), because importing numba takes long.
 
-Start with `_sgd`, one epoch of per-sample SGD, and `_layout`, the memory it works on. `_rows` lists
-the inputs of a sample, and `_blocks` has the equations and the passes of one layer.
-`_quadratic_form` and `_quadratic_form_loops` compute x'Qx for a batch and its gradients, with the
-threads of a `Team`. All of these modules use `_lanes`, which works on
-numbers in SIMD registers, `_compiling`, which compiles the loops and caches them, and `_denormals`,
-which sets the mode in which all loops run: denormal numbers count as zero.
+Start with `_sgd`, one epoch of per-sample SGD, and `_layout`, the memory it works on. `_blocks` has
+the equations and the passes of one layer. `_quadratic_form` and `_quadratic_form_loops` compute
+x'Qx for a batch and its gradients, with a team of threads. All of these modules use `_lanes`, which
+works on numbers in SIMD registers, and `_compiling`, which compiles the loops and caches them. All
+loops run in a mode in which denormal numbers count as zero.
 """
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from quadric.kernels._quadratic_form import Team as Team
-    from quadric.kernels._quadratic_form_loops import roundings, underflows
-
-__all__ = ["roundings", "underflows"]
+__all__ = ["roundings"]
 
 _NAMES = {
     "_activations_and_losses": ("apply_elementwise",),
@@ -39,17 +34,9 @@ _NAMES = {
         "SampleArrays",
         "Step",
     ),
-    "_quadratic_form": (
-        "OpenMPThreads",
-        "PythonThreads",
-        "Team",
-        "gradients",
-        "run_quadratic_form",
-        "values",
-    ),
-    "_quadratic_form_loops": ("roundings", "underflows"),
-    "_rows": ("compress_rows", "count_nonzeros"),
-    "_sgd": ("sgd_epoch",),
+    "_quadratic_form": ("OpenMPThreads", "PythonThreads", "run_quadratic_form"),
+    "_quadratic_form_loops": ("gradients", "roundings", "values"),
+    "_sgd": ("compress_rows", "count_nonzeros", "sgd_epoch"),
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}
 

@@ -1,4 +1,11 @@
-"""Compile the kernels, and cache them for the next process."""
+"""Compile the kernels so that they flush denormal numbers, and cache them for the next process.
+
+Denormal numbers are smaller than the smallest normal number, 1.2e-38 in float32. Some processors
+take about a hundred times as long for arithmetic with them, and threads may differ in whether they
+flush them to zero. The loops therefore always flush: operands and results that are denormal count
+as zero. The mode is part of a thread's control register, which has its previous value again when
+the loop returns.
+"""
 
 import contextlib
 import ctypes
@@ -6,16 +13,19 @@ import functools
 import hashlib
 import pickle
 from pathlib import Path
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any
 
 import numba
-from llvmlite import binding
+from llvmlite import binding, ir
 from numba import types
+from numba.core import cgutils
 from numba.core.caching import FunctionCache
+from numba.extending import intrinsic
 
-from quadric.kernels._denormals import call_flushed
 from quadric.kernels._lanes import integers, take_ticket
+
+# ---- compilation and cache ---------------------------------------------------------------------
 
 # `nnan` and `ninf` are omitted: with them, a compiled isfinite would always be true.
 FASTMATH = {"contract", "reassoc", "nsz", "arcp", "afn"}
@@ -65,16 +75,91 @@ def for_cache(function: FunctionType, signature: str) -> FunctionType:
     machine = binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
     facts = _sources(), machine, function.__module__, signature
     digest = hashlib.sha256(repr(facts).encode()).hexdigest()
-    named = FunctionType(function.__code__, function.__globals__, function.__name__)
-    return _named_after(function, f"-{digest[:16]}", named)
+    return _renamed(function, f"-{digest[:16]}", function.__code__, function.__globals__)
 
 
-def _named_after(function: FunctionType, suffix: str, other: FunctionType) -> FunctionType:
-    """Give another function the name, with a suffix, and the docstring of the first."""
+def _renamed(function: FunctionType, suffix: str, code: CodeType, names: Any) -> FunctionType:
+    """Return code with the name of a function, to which a suffix is added, and its docstring."""
+    other = FunctionType(code, names, function.__name__)
     other.__doc__, other.__module__ = function.__doc__, function.__module__
-    other.__name__, other.__qualname__ = function.__name__, function.__qualname__ + suffix
+    other.__qualname__ = function.__qualname__ + suffix
     return other
 
+
+# ---- denormal numbers --------------------------------------------------------------------------
+
+I32, I64 = ir.IntType(32), ir.IntType(64)
+FLUSH_X86 = 0x8040  # MXCSR: flush results to zero, denormal operands are zero
+FLUSH_ARM = 1 << 24  # FPCR: both
+ARCHITECTURE = binding.get_process_triple().partition("-")[0]
+
+
+def _intrinsic(builder, name, result, *arguments):
+    kind = ir.FunctionType(result, [argument.type for argument in arguments])
+    return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), arguments)
+
+
+def _on_x86(builder):
+    """Set the mode; return a function that restores it."""
+    register = cgutils.alloca_once(builder, I32)
+    address = builder.bitcast(register, ir.IntType(8).as_pointer())
+    _intrinsic(builder, "llvm.x86.sse.stmxcsr", ir.VoidType(), address)
+    before = builder.load(register)
+
+    def write(value):
+        builder.store(value, register)
+        _intrinsic(builder, "llvm.x86.sse.ldmxcsr", ir.VoidType(), address)
+
+    write(builder.or_(before, I32(FLUSH_X86)))
+    return lambda: write(before)
+
+
+def _on_arm(builder):
+    """Set the mode; return a function that restores it."""
+    before = _intrinsic(builder, "llvm.aarch64.get.fpcr", I64)
+
+    def write(value):
+        _intrinsic(builder, "llvm.aarch64.set.fpcr", ir.VoidType(), value)
+
+    write(builder.or_(before, I64(FLUSH_ARM)))
+    return lambda: write(before)
+
+
+MODES = {"x86_64": _on_x86, "aarch64": _on_arm, "arm64": _on_arm}
+
+
+def set_mode(builder, architecture=ARCHITECTURE):
+    """Emit code that sets the mode; return a function that emits code to restore it."""
+    return MODES.get(architecture, lambda builder: lambda: None)(builder)
+
+
+@intrinsic
+def call_flushed(typingctx, function, arguments):
+    """function(*arguments), with denormal numbers flushed to zero.
+
+    The compiler may move arithmetic past a change of the mode, but not out of a function. The
+    function must therefore not be inlined.
+    """
+    inner = function.get_call_type(typingctx, arguments.types, {})
+
+    def codegen(context, builder, sig, args):
+        compiled = function.dispatcher.get_compile_result(inner)
+        context.active_code_library.add_linking_library(compiled.library)
+        callee = context.declare_function(builder.module, compiled.fndesc)
+        values = cgutils.unpack_tuple(builder, args[1])
+        restore = set_mode(builder)
+        status, result = context.call_conv.call_function(
+            builder, callee, inner.return_type, inner.args, values, attrs=("noinline",)
+        )
+        restore()  # also if the function has raised an exception
+        with cgutils.if_unlikely(builder, status.is_error):
+            context.call_conv.return_status_propagate(builder, status)
+        return result
+
+    return inner.return_type(function, arguments), codegen
+
+
+# ---- loops -------------------------------------------------------------------------------------
 
 # Each loop has its own copy of these functions, in which the global variable `loop` is the compiled
 # loop, because numba's cache does not find functions with closures.
@@ -104,7 +189,7 @@ def _with_loop(template: Any, loop: Any, function: FunctionType, suffix: str = "
     names the file in its cache after the file of the function.
     """
     code = template.__code__.replace(co_filename=function.__code__.co_filename)
-    return _named_after(function, suffix, FunctionType(code, globals() | {"loop": loop}))
+    return _renamed(function, suffix, code, globals() | {"loop": loop})
 
 
 def discard_damaged(error: Exception, function: FunctionType, signature: str) -> None:
@@ -120,7 +205,7 @@ def discard_damaged(error: Exception, function: FunctionType, signature: str) ->
 class EntryPoint:
     """A compiled function that takes arrays, numbers, and named tuples of these.
 
-    It flushes denormal numbers to zero; see `_denormals`.
+    It flushes denormal numbers to zero.
     """
 
     def __init__(self, function):
@@ -152,8 +237,7 @@ class EntryPoint:
 
     def _compile(self, dtypes):
         try:
-            named = for_cache(self.function, str(dtypes))
-            return numba.njit(cache=True, **OPTIONS)(named)
+            return numba.njit(cache=True, **OPTIONS)(for_cache(self.function, str(dtypes)))
         except (RuntimeError, OSError):  # no writable cache directory, or no source file
             return self.uncached
 
@@ -164,8 +248,7 @@ class SharedLoop:
     All threads call the same function with the same address. An array of int64 begins there, with a
     counter from which the threads take tickets, the number of tickets, and the other arguments of
     the loop. The type of the address determines the dtype of the numbers. The loop is a function of
-    this address and of a ticket. It flushes denormal numbers to zero in each of the threads; see
-    `_denormals`.
+    this address and of a ticket. It flushes denormal numbers to zero in each of the threads.
     """
 
     def __init__(self, function):
@@ -180,8 +263,8 @@ class SharedLoop:
         signature = types.void(types.CPointer(numba.from_dtype(dtype)))
         options = {"fastmath": FASTMATH, "error_model": "numpy"}
         try:
-            named = for_cache(self.function, str(signature))
-            compiled = numba.cfunc(signature, cache=True, **options)(named)
+            compile_and_cache = numba.cfunc(signature, cache=True, **options)
+            compiled = compile_and_cache(for_cache(self.function, str(signature)))
         except (RuntimeError, *CACHE_ERRORS) as error:
             discard_damaged(error, self.function, str(signature))
             compiled = numba.cfunc(signature, **options)(self.function)

@@ -33,7 +33,7 @@ folded input offset (layer 0), followed by a quadratic layer (layer 1)::
   ``r = W~ o`` is kept. A dense ``x = s + o`` then costs no more than the sparse ``s``.
 """
 
-from typing import Any, NamedTuple
+from collections import namedtuple
 
 import numpy as np
 
@@ -97,54 +97,41 @@ LAYER = np.dtype(
 )
 
 
-class Memory(NamedTuple):
-    """The buffers of a stack of layers, as arrays or as addresses; updated in place."""
+# The buffers of a stack of layers, as arrays or as addresses; updated in place.
+#
+#     theta        parameters
+#     scale        one number: the first n_penalized parameters are scale[0] times theta
+#     n_penalized  number of parameters that the L2 penalty includes
+#     work         values of the current sample
+#     where        indices of inputs
+Memory = namedtuple("Memory", "theta scale n_penalized work where")
 
-    theta: Any  # parameters
-    scale: Any  # one number: the first n_penalized parameters are scale[0] times theta
-    n_penalized: Any  # number of parameters that the L2 penalty includes
-    work: Any  # values of the current sample
-    where: Any  # indices of inputs
+# The training data, as arrays or as addresses.
+#
+#     form         DENSE or CSR
+#     indptr       CSR: where each row starts
+#     indices      CSR: columns
+#     data         CSR: values; DENSE: rows, one after the other
+#     Y            targets, a row for each sample
+#     weights      sample weights, which multiply the learning rate
+#     offset_use   NO_OFFSET, ADDED_TO_INPUTS or FOLDED_INTO_WEIGHTS
+#     offset       o, added to every input
+#     offset_dots  FOLDED_INTO_WEIGHTS: o's for each sample s
+SampleArrays = namedtuple(
+    "SampleArrays", "form indptr indices data Y weights offset_use offset offset_dots"
+)
 
+# The loss that a step minimizes (one of the codes above), the learning rate, the L2 penalty, and
+# the maximum norm of a gradient, which is infinite for no clipping.
+Step = namedtuple("Step", "loss rate l2 clip")
 
-class SampleArrays(NamedTuple):
-    """The training data, as arrays or as addresses."""
+# The inputs of one layer as a list: input where[p] is x[p] for p < size; all others are 0. If the
+# offset o is folded into the weights, offset_dot is o's and offset_square is o'o, else both are 0.
+Inputs = namedtuple("Inputs", "where x size offset_dot offset_square")
 
-    form: Any  # DENSE or CSR
-    indptr: Any  # CSR: where each row starts
-    indices: Any  # CSR: columns
-    data: Any  # CSR: values; DENSE: rows, one after the other
-    Y: Any  # targets, a row for each sample
-    weights: Any  # sample weights, which multiply the learning rate
-    offset_use: Any  # NO_OFFSET, ADDED_TO_INPUTS or FOLDED_INTO_WEIGHTS
-    offset: Any  # o, added to every input
-    offset_dots: Any  # FOLDED_INTO_WEIGHTS: o's for each sample s
-
-
-class Step(NamedTuple):
-    """The loss that a step minimizes, and the size of the step."""
-
-    loss: Any  # one of the codes above
-    rate: Any  # learning rate
-    l2: Any  # L2 penalty
-    clip: Any  # maximum norm of a gradient; infinite for no clipping
-
-
-class Inputs(NamedTuple):
-    """The inputs of one layer as a list: input where[p] is x[p] for p < size; all others are 0."""
-
-    where: Any
-    x: Any
-    size: Any
-    offset_dot: Any  # o's, if the offset o is folded into the weights, else 0
-    offset_square: Any  # o'o, if the offset o is folded into the weights, else 0
-
-
-class Rates(NamedTuple):
-    """Factors by which a gradient is multiplied before it is added to the stored parameters."""
-
-    weights: Any  # -rate / scale
-    biases: Any  # -rate
+# Factors by which a gradient is multiplied before it is added to the stored parameters:
+# -rate / scale for weights, -rate for biases.
+Rates = namedtuple("Rates", "weights biases")
 
 
 @inline

@@ -9,52 +9,38 @@ import contextlib
 import ctypes
 import threading
 import time
-from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from math import gcd
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from quadric.kernels._compiling import SharedLoop
 from quadric.kernels._lanes import UNIT_BYTES
-from quadric.kernels._quadratic_form_loops import APART, COLUMNS, UNITS, gradients, values
-
-__all__ = ["OpenMPThreads", "PythonThreads", "Team", "gradients", "run_quadratic_form", "values"]
+from quadric.kernels._quadratic_form_loops import APART, COLUMNS, UNITS
 
 LANES = UNITS * UNIT_BYTES // 4  # in float32; in float64, there are half as many
 
 
-class Team(ABC):
-    """Threads that share the work of a loop, of which there are up to `count()`."""
-
-    worth: int  # multiplications for which a thread is worthwhile
-
-    def __init__(self, count: Callable[[], int]) -> None:
-        self.count = count
-
-    def threads_for(self, work: int) -> int:
-        """The number of threads to use for this number of multiplications."""
-        return 1 if work < 2 * self.worth else min(self.count(), work // self.worth)
-
-    @abstractmethod
-    def run(self, function: int, arguments: Any, tickets: int) -> None:
-        """Call the function at an address from several threads, until all tickets are taken.
-
-        Its argument is the address of `arguments`, which is ``arguments.buffer_info()[0]``.
-        """
+# A team of threads shares the work of a loop. It has up to `count()` threads, and `worth` is the
+# number of multiplications for which a thread is worthwhile. `run` calls the function at an address
+# from several threads, until all tickets are taken. The argument of the function is the address of
+# `arguments`, which is ``arguments.buffer_info()[0]``.
 
 
-class PythonThreads(Team):
+@dataclass
+class PythonThreads:
     """A team of Python threads.
 
     New threads are started for each call, which takes 50 to 250 µs. No thread outlives a call, so
     forking is safe.
     """
 
-    worth = 3 * 2**22  # they take about 500 µs
+    count: Callable[[], int]
+    worth: ClassVar[int] = 3 * 2**22  # they take about 500 µs
 
     def run(self, function: int, arguments: Any, tickets: int) -> None:
         """Call the function at the given address from as many threads as there are tickets."""
@@ -79,18 +65,14 @@ class PythonThreads(Team):
                 end.acquire()
         except BaseException:  # an interrupt, or no more threads
             arguments[0] = tickets  # a thread that asks for a ticket now gets none
-            _wait_until(lambda: len(ended) == len(begun))  # they use the caller's memory
+            while len(ended) < len(begun):  # they use the caller's memory
+                with contextlib.suppress(BaseException):  # wait even if there are more interrupts
+                    time.sleep(1e-4)
             raise
 
 
-def _wait_until(condition: Callable[[], bool]) -> None:
-    """Wait, even if there are more interrupts."""
-    while not condition():
-        with contextlib.suppress(BaseException):
-            time.sleep(1e-4)
-
-
-class OpenMPThreads(Team):
+@dataclass
+class OpenMPThreads:
     """A team of all OpenMP threads of this process, run through `parallel`, which is GOMP_parallel.
 
     Other threads would compete with them, because OpenMP's threads keep their cores busy for a
@@ -98,11 +80,9 @@ class OpenMPThreads(Team):
     when their number changes. Threads without a share of the work return at once.
     """
 
-    worth = 2**18  # they take about 10 µs
-
-    def __init__(self, parallel: Any, count: Callable[[], int]) -> None:
-        super().__init__(count)
-        self.parallel = parallel
+    parallel: Any
+    count: Callable[[], int]
+    worth: ClassVar[int] = 2**18  # they take about 10 µs
 
     def run(self, function: int, arguments: Any, tickets: int) -> None:
         """Call the function at the given address from all OpenMP threads."""
@@ -111,7 +91,7 @@ class OpenMPThreads(Team):
 
 def run_quadratic_form(
     loop: SharedLoop,
-    team: Team,
+    team: PythonThreads | OpenMPThreads,
     dtype: np.dtype[Any],
     sizes: tuple[int, int, int, int],
     addresses: Sequence[int],
@@ -123,7 +103,7 @@ def run_quadratic_form(
     loop : `values` or `gradients`
         `values` writes z. `gradients` reads dL/dz from z, and writes dL/dx and dL/dP. It needs at
         least one sample.
-    team : Team
+    team : PythonThreads or OpenMPThreads
         The threads that share the work.
     dtype : dtype
         The dtype of all arrays.
@@ -135,7 +115,8 @@ def run_quadratic_form(
     """
     B, n, m, stride = sizes
     call, function, group, room, size = _plan(loop, dtype, n, m)
-    tickets = team.threads_for(B * n * (n + 1) // 2 * m)
+    work, worth = B * n * (n + 1) // 2 * m, team.worth  # numbers of multiplications
+    tickets = 1 if work < 2 * worth else min(team.count(), work // worth)
     if tickets > 1:
         tiles = -(-B * dtype.itemsize // (UNITS * UNIT_BYTES))  # samples that fill the lanes
         tickets = max(1, min(tickets, max(tiles, n) if addresses[4] else tiles))

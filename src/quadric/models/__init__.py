@@ -6,7 +6,7 @@ its classes, the names of its inputs, its folded network and its coordinates (`_
 `_supported_steps` lists the steps. An entry has three parts: the `operations` of a fitted step, the
 `facts` that define it, and a function that restores it from these facts. `explain` composes
 operations, and `onnx` translates them. `_saved_classes` describes and restores steps and estimators
-by their facts, which `files` stores. Start reading at `_operations`.
+by their facts, which `files` stores. Start reading at `_operations_and_composition`.
 """
 
 from quadric.models._coordinates import (
@@ -17,18 +17,8 @@ from quadric.models._coordinates import (
     undo_steps,
 )
 from quadric.models._facts import Limits as Limits
-from quadric.models._model_view import (
-    ModelView,
-    check_matrices as check_matrices,
-    classes_of,
-    compose as compose,
-    fold_layers as fold_layers,
-    input_names_of,
-    layer_to_quadratic as layer_to_quadratic,
-    steps_of,
-    stretches as stretches,
-)
-from quadric.models._operations import (
+from quadric.models._model_view import ModelView, classes_of, input_names_of, steps_of
+from quadric.models._operations_and_composition import (
     Affine,
     Beside,
     Bin,
@@ -42,7 +32,12 @@ from quadric.models._operations import (
     Ordinal,
     Power,
     Select,
+    check_matrices as check_matrices,
+    compose as compose,
+    fold_layers as fold_layers,
     is_missing,
+    layer_to_quadratic as layer_to_quadratic,
+    stretches as stretches,
     width_after,
 )
 from quadric.models._saved_classes import (

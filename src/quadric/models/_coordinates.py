@@ -1,6 +1,6 @@
 """The coordinates in which a layer's surfaces are expressed, and the user's data in them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -12,7 +12,7 @@ from scipy.sparse import issparse
 from quadric.checks import Array, axis_names
 from quadric.core import Layer
 from quadric.geometry import AffineMap, Quadric
-from quadric.models._operations import (
+from quadric.models._operations_and_composition import (
     Affine,
     Beside,
     NotAffineError,
@@ -29,7 +29,7 @@ from quadric.models._supported_steps import (
     Columns,
     UnknownStepError,
     find,
-    flat_steps,
+    flat,
     n_inputs,
     operations,
     transformed,
@@ -110,9 +110,7 @@ class Coordinates:
         str
             The sentence.
         """
-        if self.kind == "hidden":
-            return self.where
-        return f"The {what} are {self.where}"
+        return self.where if self.kind == "hidden" else f"The {what} are {self.where}"
 
     def restate(self, surface: Quadric) -> Quadric:
         """Express a surface over the layer's inputs in these coordinates.
@@ -227,19 +225,28 @@ def affine_coordinates(
         found = _coordinate_names(encoded, after[0], found)
     shown = _names(found, width)
     groups, encodings = _groups_of(before, encoded, after, shown, names)
-    if encoded is None:
-        typical = _typical_after(after)
-    else:
-        typical = _typical_encoded(encoded, after[0], encodings)
+    typical = (
+        _typical_after(after) if encoded is None else _typical_encoded(encoded, after[0], encodings)
+    )
     where = "in the model's inputs."
     if obstacle:
-        where = f"in the {width} features that the preprocessing computes from the inputs"
-        where += f" ({obstacle})."
+        where = (
+            f"in the {width} features that the preprocessing computes from the inputs ({obstacle})."
+        )
     elif steps:
         undone = ", ".join(type(step).__name__ for step in steps)
         where = f"in your own units ({undone} undone)."
-    kind = "features" if obstacle else "inputs"
-    return Coordinates(kind, shown, where, tuple(maps), reach, typical, groups, encodings, encoded)
+    return Coordinates(
+        "features" if obstacle else "inputs",
+        shown,
+        where,
+        tuple(maps),
+        reach,
+        typical,
+        groups,
+        encodings,
+        encoded,
+    )
 
 
 def _used(maps: Sequence[AffineMap], n: int) -> Array:
@@ -269,9 +276,7 @@ def _output_names(steps: Sequence[Any], names: Any) -> list[str] | None:
 
 def _coordinate_names(encoded: PartlyAffine, step: Any, names: Any) -> list[str]:
     """The names of inputs where a step is affine, and of outputs where it is not."""
-    outputs = _output_names([step], names)
-    if outputs is None:
-        outputs = [f"z{i + 1}" for i in range(len(encoded.map.t))]
+    outputs = _output_names([step], names) or [f"z{i + 1}" for i in range(len(encoded.map.t))]
     sources = {"input": _names(names, step.n_features_in_), "output": outputs}
     return [sources[source][i] for source, i in encoded.origins]
 
@@ -299,11 +304,12 @@ def _partly_encoded(encoded: PartlyAffine, fill: Array, X: Any, outputs: Any) ->
     """The columns of X where a step is affine, and those of its outputs where it is not."""
     outputs = np.asarray(outputs, dtype=float)
     given = np.asarray(X, dtype=object)
-    columns = [
-        _real_numbers(given[:, i], fill[i]) if source == "input" else outputs[:, i]
-        for source, i in encoded.origins
-    ]
-    return np.column_stack(columns)
+    return np.column_stack(
+        [
+            _real_numbers(given[:, i], fill[i]) if source == "input" else outputs[:, i]
+            for source, i in encoded.origins
+        ]
+    )
 
 
 def _completed(X: Any, used: Array, fill: Array) -> Array:
@@ -379,14 +385,13 @@ def partly_affine(
         whole.split(range(width)), whole.split(fills), strict=True
     ):
         try:
-            found, n = branch.operations, len(branch.columns)
-            maps.append(composed(found, n, fill, absolute))
+            maps.append(composed(branch.operations, len(branch.columns), fill, absolute))
             origins += [("input", int(column)) for column in branch.columns]
         except NotAffineError:
             maps.append(identity(branch.width))
             origins += [("output", column) for column in outputs]
-    A = block_diag(*[part.matrix for part in maps])
-    return PartlyAffine(AffineMap.simplest(A, np.concatenate([part.t for part in maps])), origins)
+    A, t = block_diag(*[part.matrix for part in maps]), np.concatenate([part.t for part in maps])
+    return PartlyAffine(AffineMap.simplest(A, t), origins)
 
 
 def undo_steps(surface: Quadric, steps: Sequence[Any]) -> Quadric:
@@ -406,39 +411,30 @@ def fill_values(steps: Sequence[Any]) -> Array:
 # ------------------------------------------------- where coordinates come from, and scales
 
 
-@dataclass(frozen=True)
-class Origin:
-    """Where a column comes from.
+Origin = tuple[int, int]
+"""Where a column comes from: its input column, and the number of its encoding.
 
-    Attributes
-    ----------
-    column : int
-        The input column, or -1 if the values are computed from several columns.
-    encoding : int
-        0 for most columns. The columns of one one-hot encoding share a positive number; at most one
-        of them is 1 in a row, and the others are 0.
-    """
-
-    column: int
-    encoding: int = 0
+The input is -1 if the values are computed from several inputs. The number is 0 for most columns.
+The columns of one one-hot encoding share a positive number; at most one of them is 1 in a row, and
+the others are 0.
+"""
 
 
 def _origins_after(
-    operations: Sequence[Operation], origins: list[Origin], numbers: "count[int] | None" = None
+    operations: Sequence[Operation], origins: list[Origin], numbers: Iterator[int]
 ) -> list[Origin]:
     """The origins of the columns after the operations, given those before them."""
-    numbers = count(1) if numbers is None else numbers
     for operation in operations:
         match operation:
             case Affine() if operation.A.ndim == 2:
-                origins = [_of_sum(row, origins) for row in operation.A]
+                inputs = [{origins[i][0] for i in np.flatnonzero(row)} for row in operation.A]
+                origins = [(found.pop() if len(found) == 1 else -1, 0) for found in inputs]
             case Select():
                 origins = [origins[i] for i in operation.indices]
             case OneHot():
-                encoded = [(o, c.width) for o, c in zip(origins, operation.columns, strict=True)]
-                origins = []
-                for origin, width in encoded:
-                    origins += [Origin(origin.column, next(numbers))] * width
+                columns = zip(origins, operation.columns, strict=True)
+                encoded = [((column, next(numbers)), known.width) for (column, _), known in columns]
+                origins = [origin for origin, width in encoded for _ in range(width)]
             case Beside():
                 parts = [
                     _origins_after(b.operations, [origins[i] for i in b.columns], numbers)
@@ -446,16 +442,8 @@ def _origins_after(
                 ]
                 origins = [origin for part in parts for origin in part]
             case _:
-                if width_after([operation], len(origins)) != len(origins):
-                    raise AssertionError(f"{type(operation).__name__} changes the columns")
-                origins = [Origin(origin.column) for origin in origins]
+                origins = [(column, 0) for column, _ in origins]
     return origins
-
-
-def _of_sum(weights: Array, origins: list[Origin]) -> Origin:
-    """The origin of a weighted sum of columns."""
-    columns = {origins[i].column for i in np.flatnonzero(weights)}
-    return Origin(columns.pop() if len(columns) == 1 else -1)
 
 
 def _groups_of(
@@ -476,11 +464,11 @@ def _groups_of(
     if n is None or (not before and encoded is None):
         return alone
     try:
-        found = [Origin(i) for i in range(n)]
-        for step in before:
-            found = _origins_after(operations(step), found)
+        numbers = count(1)
+        every = [operation for step in before for operation in operations(step)]
+        found = _origins_after(every, [(i, 0) for i in range(n)], numbers)
         if encoded is not None:
-            outputs = _origins_after(operations(after[0]), found)
+            outputs = _origins_after(operations(after[0]), found, numbers)
             found = [found[i] if kind == "input" else outputs[i] for kind, i in encoded.origins]
     except UnknownStepError:
         return alone
@@ -488,10 +476,10 @@ def _groups_of(
         return alone
     names = [f"x{i + 1}" for i in range(n)] if inputs is None else list(map(str, inputs))
     groups = [
-        names[one.column] if one.column >= 0 else name
-        for one, name in zip(found, shown, strict=True)
+        names[column] if column >= 0 else name
+        for (column, _), name in zip(found, shown, strict=True)
     ]
-    return groups, np.array([one.encoding for one in found], dtype=int)
+    return groups, np.array([number for _, number in found], dtype=int)
 
 
 def _typical_after(steps: Sequence[Any]) -> tuple[Array, Array] | None:
@@ -499,12 +487,10 @@ def _typical_after(steps: Sequence[Any]) -> tuple[Array, Array] | None:
 
     An imputer before it may drop columns without values; for these, both are zero.
     """
-    if not steps:
-        return None
-    if type(steps[0]).__name__ == "SimpleImputer":
+    if steps and type(steps[0]).__name__ == "SimpleImputer":
         found, kept = _typical_after(steps[1:]), affine_map(steps[0])
         return None if found is None else (kept.pull_back(found[0]), kept.pull_back(found[1]))
-    learned = find(steps[0]).typical(steps[0])
+    learned = find(steps[0]).typical(steps[0]) if steps else None
     if learned is None:
         return None
     mean, std = np.nan_to_num(np.array(learned, dtype=float))
@@ -525,20 +511,13 @@ def _typical_encoded(
         share = 1 / np.count_nonzero(encodings == number)
         mean[encodings == number], std[encodings == number] = share, np.sqrt(share * (1 - share))
     places = {origin: k for k, origin in enumerate(encoded.origins)}
-    known_columns = Columns.of(step)
     for _, inner, columns in getattr(step, "transformers_", ()):
-        learned = _typical_inside(inner)
-        indices = known_columns.indices(columns)
-        for c, *values in zip(indices, *(learned or ()), strict=False):
+        try:
+            learned = _typical_after([one for _, one in flat(inner)]) or ()
+        except (NotAffineError, UnknownStepError):  # or the branch is dropped
+            continue
+        for c, *values in zip(Columns.of(step).indices(columns), *learned, strict=False):
             k = places.get(("input", int(c)))
             if k is not None and values:
                 mean[k], std[k], known[k] = *values, True
     return (mean, std) if known.all() else None
-
-
-def _typical_inside(step: Any) -> tuple[Array, Array] | None:
-    """Means and standard deviations learned by the scaler of one branch."""
-    try:
-        return _typical_after(flat_steps(step))
-    except (NotAffineError, UnknownStepError):  # or the branch is dropped
-        return None

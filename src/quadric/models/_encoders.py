@@ -7,10 +7,8 @@ from sklearn.preprocessing import OneHotEncoder
 
 from quadric.checks import Array
 from quadric.models._facts import (
-    LONGEST_NUMBER,
     Facts,
     Known,
-    Limits,
     Rules,
     all_different,
     as_array,
@@ -19,7 +17,14 @@ from quadric.models._facts import (
     is_number,
     is_vector,
 )
-from quadric.models._operations import Bin, Categories, OneHot, Operation, Ordinal, is_missing
+from quadric.models._operations_and_composition import (
+    Bin,
+    Categories,
+    OneHot,
+    Operation,
+    Ordinal,
+    is_missing,
+)
 
 PLAIN = (bool, int, float, np.generic)
 MOST_BINS = 10**6
@@ -70,6 +75,10 @@ DTYPE: Rules = {
         and dtype is not object
         and np.dtype(dtype).kind in "biuf"
     ),
+}
+BINS: Rules = {
+    "integers": lambda bins: bins.dtype.kind in "iu" and bins.size,
+    f"at most {MOST_BINS}": lambda bins: bins.max() <= MOST_BINS,
 }
 EDGES: Rules = {
     "arrays of at least two numbers": lambda edges: is_vector(edges, "f") and edges.size >= 2,
@@ -128,56 +137,40 @@ def _restore_infrequent(step: Any, facts: Facts, counts: list[int]) -> None:
         isinstance(infrequent, list) and len(infrequent) == len(counts),
         "a list with an entry for each column",
     )
-    step._infrequent_indices, step._default_to_infrequent_mappings = infrequent, []
     for indices, count in zip(infrequent, counts, strict=True):
         if indices is not None:
-            facts.check("infrequent", indices, increasing_indices(count))
-            facts.expect("infrequent", indices.size, "arrays that are not empty")
-        mapping = None if indices is None else _grouped(count, indices)[0]
-        step._default_to_infrequent_mappings.append(mapping)
+            facts.check(
+                "infrequent",
+                indices,
+                {**increasing_indices(count), "arrays that are not empty": np.size},
+            )
+    step._infrequent_indices = infrequent
+    step._default_to_infrequent_mappings = [
+        None if indices is None else _grouped(count, indices)[0]
+        for indices, count in zip(infrequent, counts, strict=True)
+    ]
 
 
 # ------------------------------------------------------------------------- OneHotEncoder
 
 
-def one_hot_columns(step: Any) -> list[tuple[Categories, bool]]:
-    """The categories of each column, and whether some of them are infrequent."""
+def _one_hot(step: Any) -> list[Operation]:
     columns = []
     for i, (values, infrequent) in enumerate(zip(step.categories_, _infrequent(step), strict=True)):
         codes, width = _grouped(len(values), infrequent)
-        unknown = -1
-        if infrequent is not None and step.handle_unknown in INFREQUENT_AS_UNKNOWN:
-            unknown = width - 1  # infrequent categories share the last column
+        grouped = infrequent is not None  # these categories share the last column
+        unknown = width - 1 if grouped and step.handle_unknown in INFREQUENT_AS_UNKNOWN else -1
         if step.drop_idx_ is not None and step.drop_idx_[i] is not None:
             gone = codes[int(step.drop_idx_[i])]
             unknown = -1 if unknown == gone else unknown - (unknown > gone)
             codes = np.where(codes == gone, -1, codes - (codes > gone))
             width -= 1
-        unknown_code = None if step.handle_unknown == "error" else unknown
-        columns.append((Categories(values, codes, unknown_code, width), infrequent is not None))
-    return columns
-
-
-def _one_hot(step: Any) -> list[Operation]:
-    return [OneHot(tuple(categories for categories, _ in one_hot_columns(step)))]
-
-
-def _one_hot_names(step: Any, lengths: Array, limits: Limits) -> Array:
-    columns = []
-    for length, (column, infrequent) in zip(lengths, one_hot_columns(step), strict=True):
-        shortest = len("infrequent_sklearn") if infrequent else 0
-        inside = np.full(column.width, shortest, dtype=np.int32)
-        kept = column.codes >= 0
-        np.maximum.at(inside, column.codes[kept], _text_lengths(column.values[kept]))
-        columns.append(inside + length + np.int32(1))
-    return np.concatenate(columns)
-
-
-def _text_lengths(values: Array) -> Array:
-    if values.dtype.kind not in "OU":
-        return np.broadcast_to(np.int32(LONGEST_NUMBER), len(values))
-    lengths = (len(value) if isinstance(value, str) else LONGEST_NUMBER for value in values)
-    return np.fromiter(lengths, np.int32, len(values))
+        columns.append(
+            Categories(
+                values, codes, None if step.handle_unknown == "error" else unknown, width, grouped
+            )
+        )
+    return [OneHot(tuple(columns))]
 
 
 def _restore_one_hot(step: Any, facts: Facts) -> int:
@@ -249,16 +242,8 @@ def _bins(step: Any) -> list[Operation]:
     return [Bin(tuple(edges), step.dtype), *encoding]
 
 
-def _bin_names(step: Any, lengths: Array, limits: Limits) -> Array:
-    if step.encode == "ordinal":
-        return lengths
-    return np.repeat(lengths, step.n_bins_) + np.int32(1 + LONGEST_NUMBER)
-
-
 def _restore_bins(step: Any, facts: Facts) -> int:
-    bins = as_array(step.n_bins)
-    facts.expect("n_bins", bins.dtype.kind in "iu" and bins.size, "integers")
-    facts.expect("n_bins", bins.max() <= MOST_BINS, f"at most {MOST_BINS}")
+    facts.check("n_bins", as_array(step.n_bins), BINS)
     given_edges = facts.require("bin_edges_", LISTED)
     step.bin_edges_ = np.empty(len(given_edges), dtype=object)
     for i, edges in enumerate(given_edges):
@@ -282,7 +267,6 @@ ENCODERS = [
         facts=_encoder_facts,
         restore=_restore_one_hot,
         operations=_one_hot,
-        name_lengths=_one_hot_names,
     ),
     Known(
         "sklearn.preprocessing:OrdinalEncoder",
@@ -297,6 +281,5 @@ ENCODERS = [
         facts=lambda step: {"bin_edges_": list(step.bin_edges_)},
         restore=_restore_bins,
         operations=_bins,
-        name_lengths=_bin_names,
     ),
 ]

@@ -14,7 +14,7 @@ import numpy as np
 
 from quadric.checks import Array
 from quadric.errors import expect
-from quadric.models._operations import Operation
+from quadric.models._operations_and_composition import Operation
 from quadric.network import Network
 
 LARGEST_COUNT = 2**53  # float64 holds all smaller integers exactly
@@ -380,10 +380,6 @@ class Known:
         The operations of a step; an estimator has none.
     typical : callable(fitted step) -> (means, standard deviations) or None
         Location and spread of the inputs, if the step is a scaler that stores them.
-    name_lengths : callable(fitted step, lengths, Limits) -> array
-        Upper bounds for the lengths of the names of the output columns, given the lengths of the
-        names of the input columns. scikit-learn builds a name from the names of columns, steps and
-        categories. A forged file could make the names of many columns as long as it likes.
     """
 
     path: str
@@ -393,7 +389,6 @@ class Known:
     absent: Mapping[str, Any] = field(default_factory=dict)
     operations: Callable[[Any], list[Operation]] = lambda step: []
     typical: Callable[[Any], tuple[Array, Array] | None] = lambda step: None
-    name_lengths: Callable[[Any, Array, Limits], Array] = lambda step, lengths, limits: lengths
 
     @property
     def name(self) -> str:

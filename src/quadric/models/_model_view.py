@@ -2,20 +2,17 @@
 
 A model is a Network, a fitted estimator of this library, or a scikit-learn Pipeline that ends with
 one. Other packages ask `ModelView` what a model is, instead of reading it themselves.
-
-The second part folds a network: layers are composed into one, which is exact as long as the
-composition has degree two at most.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from quadric.checks import FLOAT64, Array
-from quadric.core import Layer, Linear, Quadratic, Reduced
+from quadric.checks import Array
+from quadric.core import Linear, Quadratic
 from quadric.geometry import AffineMap
 from quadric.models._coordinates import (
     Coordinates,
@@ -23,10 +20,9 @@ from quadric.models._coordinates import (
     affine_map,
     hidden_coordinates,
 )
-from quadric.models._operations import Operation
+from quadric.models._operations_and_composition import Operation, fold_layers, layer_to_quadratic
 from quadric.models._supported_steps import named_operations, passes, split
 from quadric.network import Network
-from quadric.utils import check_limit
 
 ACCEPTED = "a Network, a fitted quadric estimator, or a Pipeline that ends with one"
 
@@ -181,8 +177,7 @@ class ModelView:
     @property
     def labels(self) -> Array:
         """The classes, or numbers from 0 for a Network. A single output has two labels."""
-        classes = self.classes
-        return np.arange(max(2, self.network.n_outputs)) if classes is None else classes
+        return np.arange(max(2, self.network.n_outputs)) if self.classes is None else self.classes
 
     @property
     def is_multilabel(self) -> bool:
@@ -250,100 +245,3 @@ class ModelView:
             )
         (layer,) = folded.layers
         return layer if isinstance(layer, Quadratic) else layer_to_quadratic(layer)
-
-
-# ------------------------------------------------------------------------------- folding
-
-
-def fold_layers(network: Network) -> Network:
-    """Fold every stretch of layers whose composition has degree two at most, in float64."""
-    folded, activations = [], []
-    for layers, activation in stretches(network.astype(FLOAT64)):
-        whole = reduce(compose, layers)
-        folded.append(layer_to_quadratic(whole) if isinstance(whole, Reduced) else whole)
-        activations.append(activation)
-    return Network(folded, activations)
-
-
-def stretches(network: Network) -> list[tuple[list[Layer], str]]:
-    """Successive layers that are together of degree two at most, and the activation after them."""
-    found: list[tuple[list[Layer], str]] = []
-    for layer, activation in zip(network.layers, network.activations, strict=True):
-        before, last = found[-1] if found else ([], "")
-        curved = [one for one in (*before, layer) if not isinstance(one, Linear)]
-        if last == "identity" and len(curved) < 2:
-            found[-1] = [*before, layer], activation
-        else:
-            found.append(([layer], activation))
-    return found
-
-
-def compose(first: Layer, second: Layer) -> Layer:
-    """The layer that computes second(first(x)); one of the two is linear."""
-    n, m = first.n_inputs, second.n_outputs
-    factored = isinstance(first, Linear) and isinstance(second, (Linear, Reduced))
-    check_limit(
-        3 * 8 * m * n * (1 if factored else n),
-        f"{m:,} {second.kind if factored else 'quadratic'} neurons with {n:,} inputs",
-        "Fold a model with fewer inputs.",
-    )
-    try:
-        with np.errstate(all="ignore"):
-            if isinstance(first, Linear):
-                return _after_linear(first, second)
-            assert isinstance(second, Linear)
-            return _before_linear(first, second)
-    except ValueError:  # a coefficient is not finite
-        raise ValueError(
-            "the folded layer is larger than floating-point numbers can represent. Products of the "
-            "weights overflow; measure the inputs in other units."
-        ) from None
-
-
-def _after_linear(first: Linear, second: Layer) -> Layer:
-    A, moved = first.W, second.shifted(first.b)
-    if isinstance(moved, Linear):
-        return Linear(moved.W @ A, moved.b)
-    if isinstance(moved, Reduced):
-        return Reduced(moved.W @ A, moved.b, moved.U @ A, moved.c)
-    assert isinstance(moved, Quadratic)
-    return Quadratic(moved.W @ A, moved.b, A.T @ moved.Q @ A)
-
-
-def _before_linear(first: Layer, second: Linear) -> Quadratic:
-    P, b = second.W, second.b
-    if isinstance(first, Quadratic):
-        return Quadratic(P @ first.W, P @ first.b + b, packed=first.packed @ P.T)
-    assert isinstance(first, Reduced)
-    # the neurons' own matrices are never built: there may be hundreds of them
-    Q = np.stack([(first.W.T * p) @ first.U for p in P])
-    W = P @ (first.c[:, None] * first.W + first.b[:, None] * first.U)
-    return Quadratic(W, P @ (first.b * first.c) + b, Q)
-
-
-def layer_to_quadratic(layer: Layer) -> Quadratic:
-    """A copy with quadratic neurons."""
-    if isinstance(layer, Quadratic):
-        return layer.copy()
-    m, n = layer.W.shape
-    if isinstance(layer, Linear):
-        return Quadratic(layer.W, layer.b, np.zeros((m, n, n), dtype=layer.dtype))
-    assert isinstance(layer, Reduced)
-    W, b, U, c = layer.W, layer.b, layer.U, layer.c
-    with np.errstate(all="ignore"):
-        parts = c[:, None] * W + b[:, None] * U, b * c, W[:, :, None] * U[:, None, :]
-    if not all(np.isfinite(part).all() for part in parts):
-        raise ValueError(
-            "the quadratic layer is larger than floating-point numbers can represent. Products of "
-            "the weights of the reduced layer overflow."
-        )
-    return Quadratic(*parts)
-
-
-def check_matrices(m: int, n: int) -> None:
-    """Check the limit before m matrices of size n x n are built and decomposed."""
-    check_limit(
-        (4 * m + 6) * 8 * n * n,
-        f"{m:,} quadratic neurons with {n:,} inputs as matrices",
-        "Use a model with fewer inputs.",
-    )

@@ -34,7 +34,7 @@ from quadric.models._facts import (
     Limits,
     are_numbers,
 )
-from quadric.models._operations import missing_after
+from quadric.models._operations_and_composition import missing_after
 from quadric.models._scalers_imputers_selectors import SELECTED
 from quadric.models._supported_steps import (
     ONLY_STEPS,
@@ -42,7 +42,7 @@ from quadric.models._supported_steps import (
     UnknownStepError,
     expect_short_names,
     find,
-    flat_steps,
+    flat,
     operations,
 )
 from quadric.network import Network
@@ -228,22 +228,17 @@ def describe(model: Any, *, last: Any) -> tuple[str, dict[str, Any], dict[str, A
     given = {name: getattr(model, name) for name in names}
     _expect_defaults(known, given)
     _expect_no_additions(model)
-    facts = None
-    if _is_fitted(model):
-        facts = {
-            "feature_names_in_": vars(model).get("feature_names_in_"),
-            "output": vars(model).get("_sklearn_output_config", {}).get("transform"),
-            **known.facts(model),
-        }
-        facts = {name: value for name, value in facts.items() if value is not None}
     parameters = {name: value for name, value in given.items() if name in known.parameters}
-    return known.name, parameters, facts
-
-
-def _is_fitted(step: Any) -> bool:
-    """Whether a step is fitted; a ColumnTransformer does not fit a step without columns."""
-    only_steps = type(step).__name__ in ONLY_STEPS
-    return only_steps or hasattr(step, "n_features_in_") or "network_" in vars(step)
+    # a ColumnTransformer does not fit a step without columns
+    fitted = hasattr(model, "n_features_in_") or "network_" in vars(model)
+    if not fitted and type(model).__name__ not in ONLY_STEPS:
+        return known.name, parameters, None
+    facts = {
+        "feature_names_in_": vars(model).get("feature_names_in_"),
+        "output": vars(model).get("_sklearn_output_config", {}).get("transform"),
+        **known.facts(model),
+    }
+    return known.name, parameters, {name: v for name, v in facts.items() if v is not None}
 
 
 def _expect_defaults(known: Known, parameters: Mapping[str, Any]) -> None:
@@ -331,7 +326,7 @@ def check_restored(model: Any, limits: Limits) -> None:
 
     `explain`, and `predict` with tables between the steps, build names within these limits.
     """
-    *steps, last = flat_steps(model)
+    *steps, last = (step for _, step in flat(model))
     is_network = type(model) is Network
     expect(is_network or is_saved_estimator(last), f"its last step is {type(last).__name__}")
     expect(is_network or "network_" in vars(last), "its estimator has no network")

@@ -8,26 +8,21 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import ndtri
-from sklearn import feature_selection
-from sklearn.base import BaseEstimator
-from sklearn.impute import MissingIndicator
-from sklearn.preprocessing import StandardScaler
+from sklearn import base, feature_selection, impute, preprocessing
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from quadric.checks import Array
 from quadric.models._facts import (
     DTYPE,
-    LONGEST_NUMBER,
     PLAIN,
     STATISTICS,
     Facts,
     Known,
-    Limits,
     attributes,
     increasing_indices,
     is_vector,
 )
-from quadric.models._operations import (
+from quadric.models._operations_and_composition import (
     Affine,
     Beside,
     Branch,
@@ -150,10 +145,8 @@ def _restore_robust(step: Any, facts: Facts) -> int:
 
 def _typical_robust(step: Any) -> tuple[Array, Array] | None:
     """Return the medians, and the standard deviations of normal data with these quantiles."""
-    if not (step.with_scaling and step.with_centering):
-        return None
     low, high = ndtri(np.asarray(step.quantile_range) / 100)
-    if not 0 < high - low < np.inf:
+    if not (step.with_scaling and step.with_centering and 0 < high - low < np.inf):
         return None
     return step.center_, step.scale_ if step.unit_variance else step.scale_ / (high - low)
 
@@ -170,7 +163,7 @@ def _restore_power(step: Any, facts: Facts) -> int:
     step.lambdas_ = facts.vector("lambdas_")
     n = len(step.lambdas_)
     if step.standardize:
-        step._scaler = StandardScaler(copy=False).set_output(transform="default")
+        step._scaler = preprocessing.StandardScaler(copy=False).set_output(transform="default")
         facts.expect(
             "mean_", _restore_standard(step._scaler, facts) == n, f"a vector of {n} numbers"
         )
@@ -191,13 +184,7 @@ def _project(step: Any) -> list[Operation]:
     if step.components_.dtype != np.float64:
         # scikit-learn projects the mean in the dtype of `fit`, with rounding errors of its own
         shift = directions @ center - np.asarray(mean @ step.components_.T, dtype=float)
-    A = directions * np.reshape(factors, (-1, 1))
-    return [Affine(A, center, shift * factors)]
-
-
-def _projected_names(step: Any, lengths: Array, limits: Limits) -> Array:
-    """Names made of the class and a number."""
-    return np.broadcast_to(np.int32(LONGEST_NUMBER), len(step.components_))
+    return [Affine(directions * np.reshape(factors, (-1, 1)), center, shift * factors)]
 
 
 def _restore_directions(step: Any, facts: Facts) -> int:
@@ -207,15 +194,14 @@ def _restore_directions(step: Any, facts: Facts) -> int:
             name, isinstance(given, str) or given <= MOST_ITERATIONS, f"at most {MOST_ITERATIONS}"
         )
     step.components_ = facts.matrix("components_")
-    largest = np.abs(step.components_).max(initial=0)
-    facts.expect("components_", largest <= LONGEST, "unit vectors")
+    facts.expect("components_", np.abs(step.components_).max() <= LONGEST, "unit vectors")
     k, n = step.components_.shape
     for name in VARIANCES:
         setattr(step, name, facts.vector(name, k, nan=True))
     facts.expect("explained_variance_", not np.isnan(step.explained_variance_).any(), "finite")
     if hasattr(step, "whiten"):  # PCA and IncrementalPCA
-        noise = facts.number("noise_variance_")
-        vars(step).update(mean_=facts.vector("mean_", n), noise_variance_=noise, n_components_=k)
+        step.noise_variance_, step.n_components_ = facts.number("noise_variance_"), k
+        step.mean_ = facts.vector("mean_", n)
     return n
 
 
@@ -239,15 +225,10 @@ def _restore_incremental(step: Any, facts: Facts) -> int:
 # ------------------------------------------------------------------------- SimpleImputer
 
 
-def _kept(step: Any) -> Array:
-    """The indices of the columns that a SimpleImputer keeps."""
-    # for scikit-learn, a column is empty if its statistic is NaN, but not if it is None
-    fill, keep_all = step.statistics_, step.keep_empty_features
-    return np.flatnonzero([keep_all or value is None or not is_missing(value) for value in fill])
-
-
 def _impute(step: Any) -> list[Operation]:
-    fill, kept = np.asarray(step.statistics_), _kept(step)
+    fill, keep_all = np.asarray(step.statistics_), step.keep_empty_features
+    # for scikit-learn, a column is empty if its statistic is NaN, but not if it is None
+    kept = np.flatnonzero([keep_all or value is None or not is_missing(value) for value in fill])
     operations: list[Operation] = [Impute(step.missing_values, fill[kept])]
     if len(kept) < len(fill):
         operations.insert(0, Select(kept, len(fill)))
@@ -256,11 +237,6 @@ def _impute(step: Any) -> list[Operation]:
     n = step.n_features_in_
     marks = Branch(np.asarray(step.indicator_.features_), (Indicate(step.missing_values),))
     return [Beside((Branch(np.arange(n), tuple(operations)), marks), n)]
-
-
-def _imputed_names(step: Any, lengths: Array, limits: Limits) -> Array:
-    marked = lengths[step.indicator_.features_] if step.add_indicator else lengths[:0]
-    return np.concatenate([lengths[_kept(step)], marked + np.int32(len("missingindicator_"))])
 
 
 def _restore_imputer(step: Any, facts: Facts) -> int:
@@ -274,17 +250,20 @@ def _restore_imputer(step: Any, facts: Facts) -> int:
     n = len(fill)
     step.indicator_ = None
     if step.add_indicator:
-        made = MissingIndicator(missing_values=step.missing_values, error_on_new=False)
         marked = facts.require("marked", increasing_indices(n))
-        vars(made).update(features_=marked, n_features_in_=n, _n_features=n, _precomputed=True)
-        step.indicator_ = made
+        step.indicator_ = impute.MissingIndicator(
+            missing_values=step.missing_values, error_on_new=False
+        )
+        vars(step.indicator_).update(
+            features_=marked, n_features_in_=n, _n_features=n, _precomputed=True
+        )
     return n
 
 
 # ----------------------------------------------------------------------------- selectors
 
 
-class SelectedFeatures(feature_selection.SelectorMixin, BaseEstimator):
+class SelectedFeatures(feature_selection.SelectorMixin, base.BaseEstimator):
     """Select given columns.
 
     A model file stores any selector that contains another estimator or a user-defined function
@@ -333,10 +312,6 @@ def _select(step: Any) -> list[Operation]:
     return [] if mask.all() else [Select(np.flatnonzero(mask), len(mask))]
 
 
-def _selected_names(step: Any, lengths: Array, limits: Limits) -> Array:
-    return lengths[step.get_support()]
-
-
 def has_known_score(step: Any) -> bool:
     """Whether the step's score function, if it has one, is one of scikit-learn's."""
     return not hasattr(step, "score_func") or step.score_func in [
@@ -380,22 +355,15 @@ def _if_some_are_selected(step: Any, facts: Facts, n: int) -> int:
     return n
 
 
-def _by_scores(name: str, *parameters: str) -> Known:
-    return Known(
-        f"sklearn.feature_selection:{name}",
-        parameters,
-        facts=lambda step: {
-            "scores_": step.scores_,
-            "pvalues_": step.pvalues_,
-            "score_func": step.score_func.__name__,
-        },
-        restore=_restore_scores,
-        operations=_select,
-        name_lengths=_selected_names,
-        absent={"score_func": lambda X, y: None},  # until `restore` sets it
-    )
-
-
+# selectors by the scores of columns, and their parameters
+BY_SCORES = {
+    "SelectKBest": ("k",),
+    "SelectPercentile": ("percentile",),
+    "SelectFpr": ("alpha",),
+    "SelectFdr": ("alpha",),
+    "SelectFwe": ("alpha",),
+    "GenericUnivariateSelect": ("mode", "param"),
+}
 STANDARD_FACTS = attributes("n_features_in_", "mean_", "var_", "scale_", "n_samples_seen_")
 _CENTERED = ("components_", *VARIANCES, "mean_", "noise_variance_")
 
@@ -465,7 +433,6 @@ SCALERS_IMPUTERS_SELECTORS = [
         facts=attributes(*_CENTERED, "n_samples_"),
         restore=_restore_pca,
         operations=_project,
-        name_lengths=_projected_names,
     ),
     Known(
         "sklearn.decomposition:IncrementalPCA",
@@ -473,7 +440,6 @@ SCALERS_IMPUTERS_SELECTORS = [
         facts=attributes(*_CENTERED, "var_", "n_samples_seen_", "batch_size_"),
         restore=_restore_incremental,
         operations=_project,
-        name_lengths=_projected_names,
     ),
     Known(
         "sklearn.decomposition:TruncatedSVD",
@@ -489,7 +455,6 @@ SCALERS_IMPUTERS_SELECTORS = [
         facts=attributes("components_", *VARIANCES),
         restore=_restore_directions,
         operations=_project,
-        name_lengths=_projected_names,
     ),
     Known(
         "sklearn.impute:SimpleImputer",
@@ -502,21 +467,28 @@ SCALERS_IMPUTERS_SELECTORS = [
         },
         restore=_restore_imputer,
         operations=_impute,
-        name_lengths=_imputed_names,
     ),
-    _by_scores("SelectKBest", "k"),
-    _by_scores("SelectPercentile", "percentile"),
-    _by_scores("SelectFpr", "alpha"),
-    _by_scores("SelectFdr", "alpha"),
-    _by_scores("SelectFwe", "alpha"),
-    _by_scores("GenericUnivariateSelect", "mode", "param"),
+    *[
+        Known(
+            f"sklearn.feature_selection:{name}",
+            parameters,
+            facts=lambda step: {
+                "scores_": step.scores_,
+                "pvalues_": step.pvalues_,
+                "score_func": step.score_func.__name__,
+            },
+            restore=_restore_scores,
+            operations=_select,
+            absent={"score_func": lambda X, y: None},  # until `restore` sets it
+        )
+        for name, parameters in BY_SCORES.items()
+    ],
     Known(
         "sklearn.feature_selection:VarianceThreshold",
         ("threshold",),
         facts=attributes("variances_"),
         restore=_restore_variances,
         operations=_select,
-        name_lengths=_selected_names,
     ),
 ]
 
@@ -527,6 +499,5 @@ SELECTED = Known(
     facts=lambda step: {"support": np.asarray(step.get_support())},
     restore=_restore_selected,
     operations=_select,
-    name_lengths=_selected_names,
     absent={"support": None},
 )

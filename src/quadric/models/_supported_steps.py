@@ -4,18 +4,19 @@ Steps that contain other steps (Pipeline, ColumnTransformer, FeatureUnion) are d
 their operations follow from the table.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, pairwise
+from itertools import accumulate, chain, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn import config_context
-from sklearn.preprocessing import FunctionTransformer
+from sklearn import config_context, pipeline, preprocessing
 
 from quadric.checks import Array
 from quadric.models._encoders import ENCODERS
 from quadric.models._facts import (
+    LONGEST_NUMBER,
     REMAINDER,
     Facts,
     Known,
@@ -27,7 +28,17 @@ from quadric.models._facts import (
     is_vector,
     named_steps,
 )
-from quadric.models._operations import Affine, Beside, Branch, Operation, width_after
+from quadric.models._operations_and_composition import (
+    Affine,
+    Beside,
+    Branch,
+    Categories,
+    Indicate,
+    OneHot,
+    Operation,
+    Select,
+    width_after,
+)
 from quadric.models._scalers_imputers_selectors import (
     SCALERS_IMPUTERS_SELECTORS,
     SELECTED,
@@ -52,10 +63,6 @@ class UnknownStepError(TypeError):
         super().__init__(f"step {path!r}: {reason}" if path else reason)
         self.reason, self.path = reason, path
 
-    def inside(self, name: str) -> "UnknownStepError":
-        """The same error for a step inside the step `name`."""
-        return UnknownStepError(self.reason, f"{name}__{self.path}" if self.path else name)
-
 
 def passes(step: Any) -> bool:
     return step is None or (isinstance(step, str) and step == "passthrough")
@@ -70,24 +77,17 @@ def split(model: Any) -> tuple[list[tuple[str, Any]], Any]:
 
     The steps of inner pipelines are listed one by one; 'passthrough' is omitted.
     """
-    if not _is_pipeline(model):
-        return [], model
-    named = [("__".join(path), step) for path, step in _flat(model)]
+    named = [("__".join(path), step) for path, step in flat(model)]
     return (named[:-1], named[-1][1]) if named else ([], None)
 
 
-def flat_steps(model: Any) -> list[Any]:
-    """The steps of a model in order, including its final estimator, as in `split`."""
-    return [step for _, step in _flat(model)]
-
-
-def _flat(step: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Yield the step, or the steps of a pipeline, each with the names that lead to it."""
-    if _is_pipeline(step):
-        for name, inner in step.steps:
-            yield from _flat(inner, (*path, name))
-    elif not passes(step):
-        yield path, step
+def flat(model: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield the steps of a model in order, as in `split`, each with the names that lead to it."""
+    if type(model) is pipeline.Pipeline:
+        for name, inner in model.steps:
+            yield from flat(inner, (*path, name))
+    elif not passes(model):
+        yield path, model
 
 
 def find(step: Any) -> Known:
@@ -124,7 +124,8 @@ def named_operations(steps: Steps) -> dict[str, list[Operation]]:
         try:
             made[name] = operations(step)
         except UnknownStepError as error:
-            raise error.inside(name) from None
+            path = f"{name}__{error.path}" if error.path else name
+            raise UnknownStepError(error.reason, path) from None
     return made
 
 
@@ -150,13 +151,10 @@ def width(steps: Sequence[Any], n: int) -> int:
     return n
 
 
-def _is_pipeline(step: Any) -> bool:
-    return type(step).__name__ == "Pipeline" and type(step).__module__.startswith("sklearn.")
-
-
 def _beside(step: Any, parts: Iterable[tuple[str, Any, Any]], n: int) -> list[Operation]:
     """Named steps side by side, each on some of n columns and with its weight."""
-    weights = step.transformer_weights or {}
+    weights, form = step.transformer_weights or {}, step.verbose_feature_names_out
+    around = len(form) if isinstance(form, str) else len("__")
     branches = []
     for name, inner, columns in parts:
         made = named_operations([(name, inner)])[name]
@@ -164,7 +162,7 @@ def _beside(step: Any, parts: Iterable[tuple[str, Any, Any]], n: int) -> list[Op
             m = width_after(made, len(columns))
             zeros = np.broadcast_to(0.0, m)  # takes no memory, however large an m the file claims
             made = [*made, Affine(np.broadcast_to(float(weight), m), zeros, zeros)]
-        branches.append(Branch(columns, tuple(made)))
+        branches.append(Branch(columns, tuple(made), len(name) + around if form else 0))
     return [Beside(tuple(branches), n)]
 
 
@@ -177,12 +175,12 @@ def expect_short_names(steps: Sequence[Any], limits: Limits) -> None:
     n = n_inputs(steps[0]) if names is None else len(names)
     if n is None:
         return  # no step has a fixed number of columns
-    if names is None:
-        lengths = np.broadcast_to(np.int32(len(f"x{n}")), n)
-    else:
+    lengths = np.broadcast_to(np.int32(len(f"x{n}")), n)
+    if names is not None:
         lengths = np.fromiter(map(len, names), np.int32, n)
     for step in steps:
-        lengths = name_lengths(step, lengths, limits)
+        lengths = name_lengths(operations(step), lengths, limits)
+        limits.expect_names(lengths)
 
 
 def n_inputs(step: Any) -> int | None:
@@ -193,38 +191,50 @@ def n_inputs(step: Any) -> int | None:
     return None if n is None else int(n)
 
 
-def name_lengths(step: Any, lengths: Array, limits: Limits) -> Array:
+def name_lengths(operations: Sequence[Operation], lengths: Array, limits: Limits) -> Array:
     """Upper bounds for the lengths of the output names, given the lengths of the input names.
 
-    Raises ModelFileError if these names, or those of an inner step, exceed the limits.
+    scikit-learn builds a name from the names of columns, steps and categories. A forged file could
+    make the names of many columns as long as it likes. Raises ModelFileError if names after one of
+    the operations exceed the limits.
     """
-    if passes(step):
-        return lengths
-    lengths = find(step).name_lengths(step, lengths, limits)
-    limits.expect_names(lengths)
+    for operation in operations:
+        match operation:
+            case Affine() if operation.A.ndim == 2:  # names made of the class and a number
+                lengths = np.broadcast_to(np.int32(LONGEST_NUMBER), len(operation.A))
+            case Select():
+                lengths = lengths[operation.indices]
+            case Indicate():
+                lengths = lengths + np.int32(len("missingindicator_"))
+            case OneHot():
+                lengths = np.concatenate(
+                    [
+                        length + _category_lengths(column)
+                        for length, column in zip(lengths, operation.columns, strict=True)
+                    ]
+                )
+            case Beside():
+                limits.expect_columns(width_after([operation], len(lengths)))  # before any copy
+                parts = [
+                    name_lengths(branch.operations, branch.part_of(lengths), limits)
+                    + np.int32(branch.longer)
+                    for branch in operation.branches
+                ]
+                lengths = np.concatenate([lengths[:0], *parts])
+        limits.expect_names(lengths)
     return lengths
 
 
-def _names_beside(
-    parts: Iterable[tuple[str, Any, Array]], added: int, prefixed: bool, limits: Limits
-) -> Array:
-    """The lengths for several steps, whose names are followed by '__' if `prefixed`."""
-    lengths, total = [np.empty(0, dtype=np.int32)], 0
-    for name, inner, before in parts:
-        after = name_lengths(inner, before, limits)
-        total += len(after)
-        limits.expect_columns(total)  # before the lengths are copied
-        lengths.append(after + np.int32(added + prefixed * (len(name) + 2)))
-    return np.concatenate(lengths)
+def _category_lengths(column: Categories) -> Array:
+    """What each output column of a one-hot encoding adds to the name of its input."""
+    shortest = len("_infrequent_sklearn") if column.grouped else len("_")
+    longest, kept = np.full(column.width, shortest, dtype=np.int32), column.codes >= 0
+    texts = (len(v) if isinstance(v, str) else LONGEST_NUMBER for v in column.values[kept])
+    np.maximum.at(longest, column.codes[kept], np.fromiter(texts, np.int32) + np.int32(len("_")))
+    return longest
 
 
 # ------------------------------------------------------------------------------ Pipeline
-
-
-def _pipeline_names(step: Any, lengths: Array, limits: Limits) -> Array:
-    for _, inner in step.steps:
-        lengths = name_lengths(inner, lengths, limits)
-    return lengths
 
 
 def _restore_pipeline(step: Any, facts: Facts) -> int:
@@ -270,31 +280,13 @@ class Part(NamedTuple):
     indices: Array
     width: int
 
-    @property
-    def has_estimator(self) -> bool:
-        return hasattr(self.step, "get_params")
-
     def stand_in(self) -> Any:
         """A step with the same number of output columns."""
-        zeros = FunctionTransformer(lambda X: np.zeros((len(X), self.width), dtype=bool))
-        return zeros if self.has_estimator else self.step
-
-    def given_matches(self, columns: "Columns") -> bool:
-        """Whether the columns as the user gave them match the part's indices."""
-        if isinstance(self.given, (str, int, np.integer)):
-            return False  # one column as a vector, which no supported step accepts
-        try:
-            return np.array_equal(columns.indices(self.given), self.indices)
-        except (IndexError, KeyError, TypeError, ValueError):
-            return False
-
-
-def has_sparse_output(part: Part) -> bool:
-    """Whether one of the steps returns a sparse matrix for dense data."""
-    return any(
-        getattr(step, "sparse_output", False) is True or getattr(step, "encode", "") == "onehot"
-        for step in _every_step(part.step)
-    )
+        if not hasattr(self.step, "get_params"):
+            return self.step
+        return preprocessing.FunctionTransformer(
+            lambda X: np.zeros((len(X), self.width), dtype=bool)
+        )
 
 
 def _every_step(step: Any) -> Iterator[Any]:
@@ -307,6 +299,7 @@ def _every_step(step: Any) -> Iterator[Any]:
         yield from _every_step(step.remainder)
 
 
+@dataclass(frozen=True, eq=False)
 class Columns:
     """The input columns of a ColumnTransformer.
 
@@ -318,9 +311,8 @@ class Columns:
         The names of the columns; '0', '1', ... if they have none.
     """
 
-    def __init__(self, n: int, names: Iterable[str] | None = None) -> None:
-        self.n = n
-        self.names = names
+    n: int
+    names: Iterable[str] | None = None
 
     @classmethod
     def of(cls, step: Any) -> "Columns":
@@ -329,8 +321,8 @@ class Columns:
 
     @cached_property
     def _places(self) -> dict[str, int]:
-        names = map(str, range(self.n) if self.names is None else self.names)
-        return {name: i for i, name in enumerate(names)}
+        names = range(self.n) if self.names is None else self.names
+        return {str(name): i for i, name in enumerate(names)}
 
     def indices(self, given: Any) -> Array:
         """The indices of columns that are given as names, indices, a slice or a mask.
@@ -355,11 +347,15 @@ class Columns:
 def column_facts(step: Any) -> dict[str, Any]:
     """The steps of a fitted ColumnTransformer, with their columns as given and as indices."""
     indices = step._transformer_to_input_indices
-    parts = []
-    for i, (name, given, columns) in enumerate(step.transformers):
-        fitted = given if isinstance(given, str) else step.transformers_[i][1]
-        columns = step._columns[i] if callable(columns) else columns
-        parts.append((name, fitted, columns, np.asarray(indices[name], dtype=np.int64)))
+    parts = [
+        (
+            name,
+            given if isinstance(given, str) else step.transformers_[i][1],
+            step._columns[i] if callable(columns) else columns,
+            np.asarray(indices[name], dtype=np.int64),
+        )
+        for i, (name, given, columns) in enumerate(step.transformers)
+    ]
     remainder = step.remainder
     if len(step._remainder[2]) and not isinstance(remainder, str):
         remainder = step.transformers_[-1][1]
@@ -384,7 +380,7 @@ def rebuild_columns(step: Any, parts: list[Part], rest: Part, names: Array | Non
         step.fit(np.zeros((1, len(used) + bool(rest.indices.size)), dtype=bool))
     fitted, every = [], [*parts, rest]
     for part, (name, made, _) in zip(every, step.transformers_, strict=False):
-        if part.has_estimator:
+        if hasattr(part.step, "get_params"):
             made = part.step
         elif part.step == "passthrough" and part.indices.size:
             made.n_features_in_ = len(part.indices)
@@ -400,14 +396,13 @@ def rebuild_columns(step: Any, parts: list[Part], rest: Part, names: Array | Non
     step.output_indices_ = _output_slices(step.output_indices_, every)
 
 
-def _output_slices(made: Iterable[str], parts: list[Part]) -> dict[str, slice]:
+def _output_slices(made: Collection[str], parts: list[Part]) -> dict[str, slice]:
     """The output columns of each part; steps without any come last, as in scikit-learn."""
-    widths, slices, start = {part.name: part.width for part in parts}, {}, 0
-    for name in made:
-        stop = start + widths[name]
-        slices[name] = slice(start, stop) if widths[name] else slice(0, 0)
-        start = stop
-    return slices
+    widths = {part.name: part.width for part in parts}
+    ends = zip(made, accumulate(widths[name] for name in made), strict=True)
+    return {
+        name: slice(end - widths[name], end) if widths[name] else slice(0, 0) for name, end in ends
+    }
 
 
 def unfitted(step: Any) -> Any:
@@ -434,17 +429,6 @@ def _columns(step: Any) -> list[Operation]:
     return _beside(step, [part for part in parts if part[2].size], step.n_features_in_)
 
 
-def _column_names(step: Any, lengths: Array, limits: Limits) -> Array:
-    form, indices = step.verbose_feature_names_out, step._transformer_to_input_indices
-    parts = [
-        (name, inner, lengths[indices[name]])
-        for name, inner, _ in step.transformers_
-        if not drops(inner) and len(indices[name])
-    ]
-    added = len(form) - 2 if isinstance(form, str) else 0
-    return _names_beside(parts, added, bool(form), limits)
-
-
 def _restore_columns(step: Any, facts: Facts) -> int:
     listed = facts.require("transformers", named_steps(4))
     rest, indices = facts.require("remainder", REMAINDER)
@@ -457,10 +441,9 @@ def _restore_columns(step: Any, facts: Facts) -> int:
         "transformers", n and np.array_equal(every, np.arange(n)), "a list that covers every column"
     )
     names = facts.feature_names(n)
-    columns = Columns(n, names)
     facts.expect(
         "transformers",
-        all(part.given_matches(columns) for part in parts[:-1]),
+        _given_match(parts[:-1], Columns(n, names)),
         "a list in which columns and indices agree",
     )
     facts.limits.expect_columns(sum(part.width for part in parts))
@@ -468,8 +451,25 @@ def _restore_columns(step: Any, facts: Facts) -> int:
         expect_input_names(facts, part.step, None if names is None else names[part.indices])
     rebuild_columns(step, parts[:-1], parts[-1], names)
     # unless one block is sparse, scikit-learn cannot stack the blocks into a sparse matrix
-    step.sparse_output_ = facts.flag("sparse_output_") and any(map(has_sparse_output, parts))
+    step.sparse_output_ = facts.flag("sparse_output_") and any(
+        getattr(inner, "sparse_output", False) is True or getattr(inner, "encode", "") == "onehot"
+        for part in parts
+        for inner in _every_step(part.step)
+    )
     return n
+
+
+def _given_match(parts: list[Part], columns: Columns) -> bool:
+    """Whether the columns as the user gave them match the indices of each part."""
+    try:
+        return all(
+            # one column as a vector is something that no supported step accepts
+            not isinstance(part.given, (str, int, np.integer))
+            and np.array_equal(columns.indices(part.given), part.indices)
+            for part in parts
+        )
+    except (IndexError, KeyError, TypeError, ValueError):
+        return False
 
 
 def _part(facts: Facts, name: str, inner: Any, given: Any, indices: Any) -> Part:
@@ -491,11 +491,6 @@ def _union(step: Any) -> list[Operation]:
         raise UnknownStepError("FeatureUnion is not fitted")
     parts = [(name, inner, range(n)) for name, inner in step.transformer_list if not drops(inner)]
     return _beside(step, parts, n)
-
-
-def _union_names(step: Any, lengths: Array, limits: Limits) -> Array:
-    parts = [(name, inner, lengths) for name, inner in step.transformer_list if not drops(inner)]
-    return _names_beside(parts, 0, bool(step.verbose_feature_names_out), limits)
 
 
 def _restore_union(step: Any, facts: Facts) -> int:
@@ -534,7 +529,6 @@ COMPOSED = [
         facts=lambda step: {},
         restore=_restore_pipeline,
         operations=lambda step: list(chain(*named_operations(step.steps).values())),
-        name_lengths=_pipeline_names,
     ),
     Known(
         "sklearn.compose:ColumnTransformer",
@@ -542,7 +536,6 @@ COMPOSED = [
         facts=column_facts,
         restore=_restore_columns,
         operations=_columns,
-        name_lengths=_column_names,
         absent={"transformers": [], "remainder": "drop"},
     ),
     Known(
@@ -551,7 +544,6 @@ COMPOSED = [
         facts=lambda step: {},
         restore=_restore_union,
         operations=_union,
-        name_lengths=_union_names,
     ),
     Known(
         "sklearn.preprocessing:FunctionTransformer",

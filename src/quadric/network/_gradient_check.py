@@ -65,8 +65,11 @@ def check_gradients(stack: Stack, samples: Samples, *, l2: float, step: float) -
                 for index, gradient in np.ndenumerate(grad.arrays()[name])
             )
             index, gradient, difference, error = max(compared, key=lambda entry: entry[-1])
-            shown, place = _as_shown(name, index, layer.n_inputs)
-            entries.append(WorstEntry(f"layers.{l}.{shown}", place, gradient, difference, error))
+            if name == "packed":  # shown as (neuron, i, j) in Q
+                pair, neuron = index
+                i, j = np.transpose(np.triu_indices(layer.n_inputs))[pair].tolist()
+                name, index = "Q", (neuron, i, j)
+            entries.append(WorstEntry(f"layers.{l}.{name}", index, gradient, difference, error))
     return GradientCheck(tuple(entries))
 
 
@@ -91,15 +94,6 @@ def _difference(objective: Callable[[], float], array: Array, index: Any, step: 
     below = objective()
     array[index] = value
     return (above - below) / (2 * step)
-
-
-def _as_shown(name: str, index: tuple[int, ...], n: int) -> tuple[str, tuple[int, ...]]:
-    """Convert an index into `packed` to (neuron, i, j) in Q; return other indices unchanged."""
-    if name != "packed":
-        return name, index
-    rows, columns = np.triu_indices(n)
-    pair, neuron = index
-    return "Q", (neuron, int(rows[pair]), int(columns[pair]))
 
 
 def _error(gradient: float, difference: float) -> float:

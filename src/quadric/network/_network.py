@@ -123,8 +123,9 @@ class Network:
         shapes, activations = _checked_specification(layers)
         if shapes:  # the constructor rejects a network without layers
             check_creation(Architecture(n, shapes, wanted.itemsize), init)
-        drawn = draw_layers(n, shapes, init=init, scale=scale, rng=generator, dtype=wanted)
-        return cls(drawn, activations)
+        return cls(
+            draw_layers(n, shapes, init=init, scale=scale, rng=generator, dtype=wanted), activations
+        )
 
     @property
     def n_inputs(self) -> int:
@@ -178,8 +179,9 @@ class Network:
         array of shape (n_samples, n_outputs)
             The outputs.
         """
-        g = ACTIVATIONS[self.activations[-1]].function
-        return _network_outputs(self._stack(), X, offset, g)
+        return _network_outputs(
+            self._stack(), X, offset, ACTIVATIONS[self.activations[-1]].function
+        )
 
     def predict(self, X: Any, *, offset: Any = None) -> Array:
         """Predict the class of each row, or the outputs of a network for regression.
@@ -228,12 +230,10 @@ class Network:
         """
         stack = self._stack(loss)
         samples = _checked_samples(stack, X, Y, sample_weight)
-        network = Architecture.of(self.layers)
-        check_backward(network, len(samples), converted_bytes(X, samples.X))
+        check_backward(Architecture.of(self.layers), len(samples), converted_bytes(X, samples.X))
         with np.errstate(over="ignore", invalid="ignore"):
             value, grads = stack.gradients(samples.X, samples.Y, samples.weight, finite=True)
-        finite = all(np.isfinite(array).all() for array in parameters(grads))
-        if not (finite and np.isfinite(value)):
+        if not (np.isfinite(value) and all(np.isfinite(g).all() for g in parameters(grads))):
             raise ValueError(
                 "X, Y or sample_weight contains values so large that the gradients are not finite "
                 f"in {self.dtype}. Scale them."
@@ -352,9 +352,14 @@ class Network:
             max_evaluations=15 * int(epochs) + 20,
         )
         check_fit(stack, samples, options, given=X)
-        generator, state = as_generator(rng), TrainingState()
         return train(
-            stack, samples, options, state, rng=generator, validate=validate, callback=callback
+            stack,
+            samples,
+            options,
+            TrainingState(),
+            rng=as_generator(rng),
+            validate=validate,
+            callback=callback,
         )
 
     def check_gradients(
@@ -415,11 +420,14 @@ class Network:
         str
             A table with one line per layer.
         """
-        rows = [("layer", "kind", "inputs", "neurons", "activation", "parameters")]
-        for l, (layer, activation) in enumerate(zip(self.layers, self.activations, strict=True)):
-            n, m = f"{layer.n_inputs:,}", f"{layer.n_outputs:,}"
-            rows.append((str(l), layer.kind, n, m, activation, f"{layer.n_parameters:,}"))
-        rows.append(("", "", "", "", "total", f"{self.n_parameters:,}"))
+        rows = [
+            ("layer", "kind", "inputs", "neurons", "activation", "parameters"),
+            *(
+                (str(l), a.kind, f"{a.n_inputs:,}", f"{a.n_outputs:,}", g, f"{a.n_parameters:,}")
+                for l, (a, g) in enumerate(zip(self.layers, self.activations, strict=True))
+            ),
+            ("", "", "", "", "total", f"{self.n_parameters:,}"),
+        ]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         cells = [f"{{:{side}{width}}}" for side, width in zip("<<>><>", widths, strict=True)]
         return "\n".join("  ".join(cells).format(*row).rstrip() for row in rows)
@@ -473,7 +481,6 @@ def _checked_specification(layers: Any) -> tuple[list[tuple[str, int]], list[str
         raise TypeError(
             f"layers must be a sequence of (kind, neurons, activation). Got {layers!r}."
         )
-    shapes, activations = [], []
     for l, spec in enumerate(layers):
         if isinstance(spec, str) or not isinstance(spec, Sequence) or len(spec) != 3:
             raise ValueError(
@@ -483,10 +490,8 @@ def _checked_specification(layers: Any) -> tuple[list[tuple[str, int]], list[str
         kind, m, activation = spec
         check_choice(f"the kind of layers[{l}]", kind, LAYERS)
         check_choice(f"the activation of layers[{l}]", activation, ACTIVATIONS)
-        m = check_integer(f"the number of neurons of layers[{l}]", m, at_least=1)
-        shapes.append((kind, m))
-        activations.append(activation)
-    return shapes, activations
+        check_integer(f"the number of neurons of layers[{l}]", m, at_least=1)
+    return [(kind, int(m)) for kind, m, _ in layers], [activation for *_, activation in layers]
 
 
 # ---- data --------------------------------------------------------------------------------
@@ -508,11 +513,13 @@ def _checked_samples(
     stack: Stack, X: Any, Y: Any, sample_weight: Any = None, offset: Any = None
 ) -> Samples:
     """Return the training data in the stack's dtype."""
-    first = stack.layers[0]
-    X = _checked_inputs(stack, X)
-    shift = as_offset(offset, first.n_inputs, first.dtype)
-    Y = _targets(stack, X, Y)
-    return Samples(X, Y, as_weights(sample_weight, X.shape[0], first.dtype), shift)
+    first, X = stack.layers[0], _checked_inputs(stack, X)
+    return Samples(
+        X,
+        offset=as_offset(offset, first.n_inputs, first.dtype),
+        Y=_targets(stack, X, Y),
+        weight=as_weights(sample_weight, X.shape[0], first.dtype),
+    )
 
 
 def _targets(stack: Stack, X: Matrix, Y: Any, prefix: str = "") -> Array:

@@ -21,17 +21,20 @@ import quadric
 from quadric.checks import Array, as_dtype
 from quadric.estimators import QuadraticClassifier, QuadraticLogisticRegression, QuadraticRegressor
 from quadric.models import ModelView, UnknownStepError
-from quadric.onnx._graph import (
+from quadric.onnx._nodes import (
     ML_DOMAIN,
     Graph,
     Outputs,
+    Signature,
     add_logits,
     add_outputs,
+    apply,
+    as_matrix,
     class_labels,
+    declare_inputs,
     element_type,
     unique_names,
 )
-from quadric.onnx._operations import Signature, apply, as_matrix, declare_inputs
 from quadric.utils import require, write_whole
 
 OLDEST_OPSET = 13  # the first version that has all the operators used here
@@ -111,9 +114,8 @@ def export(
 
 def _build(view: ModelView, dtype: str, opset: int) -> Any:
     """Return the ONNX model; features without names are called x0, x1, ..."""
-    given_names = view.input_names
-    names = [f"x{i}" for i in range(view.n_inputs)]
-    names = names if given_names is None else list(map(str, given_names))
+    given = view.input_names
+    names = [f"x{i}" for i in range(view.n_inputs)] if given is None else list(map(str, given))
     graph = Graph(as_dtype(dtype), unique_names({*OUTPUT_NAMES, *names, "X"}))
     try:
         named_operations = view.operations
@@ -123,7 +125,7 @@ def _build(view: ModelView, dtype: str, opset: int) -> Any:
             "contains such steps, use skl2onnx.to_onnx."
         ) from None
     every = [operation for inside in named_operations.values() for operation in inside]
-    inputs, features = declare_inputs(graph, every, names, named=given_names is not None)
+    inputs, features = declare_inputs(graph, every, names, named=given is not None)
     refused = [name for name in inputs if not name or name in OUTPUT_NAMES]
     if refused:
         raise ValueError(
@@ -210,18 +212,20 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
     view = ModelView.of(operator.raw_operator)
     labels = None if view.classes is None else _labels(scope, view)
     z = add_logits(graph, view.network, X)
-    outputs = add_outputs(graph, view, z, labels)
-    tensors = {name: tensor for name, (tensor, _, _) in outputs.items()}
+    tensors = {name: made[0] for name, made in add_outputs(graph, view, z, labels).items()}
     if labels is not None and (scores := _raw_scores(graph, scope, container, view, z)):
         tensors["probabilities"] = scores
     for tensor, variable in zip(tensors.values(), operator.outputs, strict=True):
         graph.add("Identity", tensor, output=variable.full_name)
     container.initializers.extend(graph.initializers)
     for node in graph.nodes:
-        attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
-        name = scope.get_unique_operator_name(node.op_type)
         container.add_node(
-            node.op_type, [*node.input], [*node.output], node.domain, name=name, **attributes
+            node.op_type,
+            [*node.input],
+            [*node.output],
+            node.domain,
+            name=scope.get_unique_operator_name(node.op_type),
+            **{one.name: helper.get_attribute_value(one) for one in node.attribute},
         )
 
 
@@ -232,16 +236,21 @@ def _raw_scores(graph: Graph, scope: Any, container: Any, view: ModelView, z: st
     classes it wants the columns -z and z, except in a StackingClassifier, where it needs the
     single column of scikit-learn's decision function.
     """
-    model = view.model
-    wanted = container.get_options(model, {"raw_scores": False})["raw_scores"]
-    converted, stacked = [operator.raw_operator for operator in scope.operators.values()], False
-    whole = _outermost(converted, model)
-    for outer in converted:
-        if isinstance(outer, CalibratedClassifierCV):
-            wanted |= any(whole is each.estimator for each in outer.calibrated_classifiers_)
-        elif isinstance(outer, StackingClassifier):
-            methods = zip(outer.estimators_, outer.stack_method_, strict=True)
-            stacked |= any(each is whole and m == "decision_function" for each, m in methods)
+    wanted = container.get_options(view.model, {"raw_scores": False})["raw_scores"]
+    converted = [operator.raw_operator for operator in scope.operators.values()]
+    whole = _outermost(converted, view.model)
+    wanted |= any(
+        whole is each.estimator
+        for outer in converted
+        if isinstance(outer, CalibratedClassifierCV)
+        for each in outer.calibrated_classifiers_
+    )
+    stacked = any(
+        whole is each and method == "decision_function"
+        for outer in converted
+        if isinstance(outer, StackingClassifier)
+        for each, method in zip(outer.estimators_, outer.stack_method_, strict=True)
+    )
     if not (wanted or stacked):
         return None
     if len(view.labels) != 2 or view.is_multilabel:

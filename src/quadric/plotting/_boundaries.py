@@ -20,8 +20,8 @@ from matplotlib.patches import Patch
 
 from quadric.checks import Array
 from quadric.explain import (
-    Columns,
     ExplainedLayer,
+    InputData,
     dependences,
     explain,
     predictions,
@@ -61,7 +61,7 @@ class InputAxis:
     categories: list[str] | None
 
     @classmethod
-    def of(cls, columns: Columns, k: int) -> "InputAxis":
+    def of(cls, columns: InputData, k: int) -> "InputAxis":
         numbers = columns.numbers(k)
         if numbers is None:
             common = Counter(columns.values(k).tolist()).most_common(MOST_CATEGORIES)
@@ -171,7 +171,7 @@ def plot_boundaries(
             f"plot_boundaries draws at most {MOST_CLASSES} classes, and this model has "
             f"{len(labels)}. Choose some of them with classes=[...]."
         )
-    if np.ndim(model.predict(Columns(X, input_names_of(model)).take(np.arange(1)).X)) > 1:
+    if np.ndim(model.predict(InputData(X, input_names_of(model)).take(np.arange(1)).X)) > 1:
         raise ValueError(
             "model must choose one of several classes. This one predicts labels that are not "
             "mutually exclusive; use plot_dependence."
@@ -442,7 +442,7 @@ def slice_model(model: Any, X: Any, inputs: Sequence[str] | None = None) -> Mode
     category. If a classifier predicts the same class in all of this plane, another plane is drawn;
     see `_with_a_boundary`.
     """
-    columns = Columns(X, input_names_of(model))
+    columns = InputData(X, input_names_of(model))
     names = columns.names
     if len(names) < 2:
         raise ValueError("a model with a single input has no plane to draw. Plot the dependence.")
@@ -470,7 +470,7 @@ def slice_model(model: Any, X: Any, inputs: Sequence[str] | None = None) -> Mode
     return ModelSlice(axes, predicted.reshape(shape), points, near, title)
 
 
-def typical_value(columns: Columns, k: int) -> Any:
+def typical_value(columns: InputData, k: int) -> Any:
     """The median of a number, or the most frequent category."""
     numbers = columns.numbers(k)
     if numbers is None:
@@ -480,7 +480,7 @@ def typical_value(columns: Columns, k: int) -> Any:
 
 
 def _plane(
-    columns: Columns, dims: list[int], axes: tuple[InputAxis, InputAxis], typical: dict[int, Any]
+    columns: InputData, dims: list[int], axes: tuple[InputAxis, InputAxis], typical: dict[int, Any]
 ) -> Any:
     """One row per point of the grid; the first input varies fastest."""
     first, second = axes
@@ -491,7 +491,7 @@ def _plane(
     return rows.replaced({**typical, dims[0]: across, dims[1]: along})
 
 
-def _near(columns: Columns, typical: dict[int, Any], weights: dict[int, float]) -> Array:
+def _near(columns: InputData, typical: dict[int, Any], weights: dict[int, float]) -> Array:
     """The quarter of the rows whose other inputs are nearest to the typical row, by importance."""
     if not typical:
         return np.ones(len(columns), dtype=bool)
@@ -509,7 +509,7 @@ def _near(columns: Columns, typical: dict[int, Any], weights: dict[int, float]) 
 
 def _with_a_boundary(
     model: Any,
-    columns: Columns,
+    columns: InputData,
     dims: list[int],
     axes: tuple[InputAxis, InputAxis],
     typical: dict[int, Any],
@@ -540,7 +540,7 @@ def _n_classes(predicted: Array) -> int:
     return len(np.unique(predicted.argmax(axis=1)))
 
 
-def _between_classes(model: Any, columns: Columns, typical: dict[int, Any]) -> dict[int, Any]:
+def _between_classes(model: Any, columns: InputData, typical: dict[int, Any]) -> dict[int, Any]:
     """The mean of the medians of the rows of each predicted class."""
     predicted = np.asarray(model.predict(columns.X))
     parts = [columns.take(np.flatnonzero(predicted == label)) for label in np.unique(predicted)]

@@ -9,9 +9,9 @@ from matplotlib.figure import Figure
 
 from quadric.checks import Array, check_integer
 from quadric.explain import (
-    Columns,
     Dependence,
     Explanation,
+    InputData,
     background_of,
     dependence,
     dependences,
@@ -126,7 +126,7 @@ def _strongest_pairs(model: Any, X: Any, names: list[str], target: str) -> list[
     # an interaction below a hundredth of the variation of the prediction is not drawn
     pairs = [pair for pair in pairs if _interaction_strength(pair) > 0.01 * pair.mean.std()]
     strongest = sorted(pairs, key=lambda pair: -_interaction_strength(pair))[:2]
-    columns = Columns(X, input_names_of(model))
+    columns = InputData(X, input_names_of(model))
     found = []
     for pair in strongest:
         # a number is on the axis rather than a category; the other input distinguishes the lines

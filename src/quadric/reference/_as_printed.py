@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from quadric.reference._algorithms import update_rpqnn
+from quadric.reference._algorithms import update_qnn, update_rpqnn
 from quadric.reference._pieces import Array, G, M, Parameters, sigma
 
 
@@ -34,11 +34,10 @@ def _update_qnn(
     layer: Parameters, delta: Array, a: Array, eta: Any, matrix: Callable[[Array], Array]
 ) -> None:
     """Update a layer as Algorithm 1 does, with another matrix instead of M(a)."""
-    scaled = eta * delta
-    layer["b"] = layer["b"] - scaled
-    layer["W"] = layer["W"] - np.outer(scaled, a)
+    before = dict(layer)
+    update_qnn(layer, delta, a, eta)
     if "Q" in layer:
-        layer["Q"] = layer["Q"] - scaled[:, None, None] * matrix(a)
+        layer["Q"] = before["Q"] - (eta * delta)[:, None, None] * matrix(a)
 
 
 def delta_expansion(

@@ -143,6 +143,11 @@ class Number:
         return self.value
 
 
+# forward, backward and update; without Q, a layer of a QNN is one of an ANN
+QNN: Any = (forward_qnn, backward_qnn, update_qnn)
+RPQNN: Any = (forward_rpqnn, backward_rpqnn, update_rpqnn)
+
+
 def count_layer(kind: str, m: int, n: int) -> dict[str, int]:
     """Count the multiplications of m neurons with n inputs: forward, backward and update.
 
@@ -163,11 +168,8 @@ def count_layer(kind: str, m: int, n: int) -> dict[str, int]:
     """
     rng = np.random.default_rng(3)
     counter = Counter()
-    shapes: dict[str, tuple[int, ...]] = {"W": (m, n), "b": (m,)}
-    if kind == "qnn":
-        shapes["Q"] = (m, n, n)
-    elif kind == "rpqnn":
-        shapes |= {"U": (m, n), "c": (m,)}
+    own: Any = {"ann": {}, "qnn": {"Q": (m, n, n)}, "rpqnn": {"U": (m, n), "c": (m,)}}
+    shapes = {"W": (m, n), "b": (m,), **own[kind]}
     # a layer below receives the delta; g(z) = z does not multiply anything
     below = {"W": counter.wrap(np.eye(n)), "b": counter.wrap(np.zeros(n))}
     layer = {name: counter.wrap(rng.normal(size=shape)) for name, shape in shapes.items()}
@@ -175,9 +177,7 @@ def count_layer(kind: str, m: int, n: int) -> dict[str, int]:
         layer["Q"] = (layer["Q"] + layer["Q"].transpose(0, 2, 1)) / 2
     layers, activations = [below, layer], ["identity", "identity"]
     x, y, eta = counter.wrap(rng.normal(size=n)), counter.wrap(np.zeros(m)), 0.1
-    steps: Any = (forward_qnn, backward_qnn, update_qnn)
-    if kind == "rpqnn":
-        steps = (forward_rpqnn, backward_rpqnn, update_rpqnn)
+    steps = RPQNN if kind == "rpqnn" else QNN
     cache = steps[0](layers, activations, x)
     forward, zeros = counter.multiplications, counter.by_structural_zero
     deltas = steps[1](layers, activations, cache, y, "binary_cross_entropy")

@@ -73,8 +73,8 @@ class _Layer(nn.Module):
             elif init == "identity" and self.kind == "quadratic":
                 parameter.normal_(0, scale, generator=generator) if scale else parameter.zero_()
             else:
-                variance = self._variances(init).get(name, 0.0)
-                bound = math.sqrt(3 * variance) * (1 if scale is None else scale)
+                bound = math.sqrt(3 * self._variances(init).get(name, 0.0))
+                bound *= 1 if scale is None else scale
                 parameter.uniform_(-bound, bound, generator=generator)
         self._finish(init)
 
@@ -95,8 +95,10 @@ class _Layer(nn.Module):
         return [own[name] if name in own else getattr(self, name) for name in self.names]
 
     def extra_repr(self) -> str:
-        sizes = f"in_features={self.in_features}, out_features={self.out_features}"
-        return f"{sizes}, bias={self.b is not None}"
+        return (
+            f"in_features={self.in_features}, out_features={self.out_features}, "
+            f"bias={self.b is not None}"
+        )
 
 
 class Linear(_Layer):

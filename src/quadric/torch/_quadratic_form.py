@@ -192,7 +192,7 @@ def _run(loop: Any, dtype: torch.dtype, sizes: tuple[int, ...], addresses: list[
 
 
 @cache
-def _team() -> "kernels.Team":
+def _team() -> Any:
     """Return OpenMP's threads, or Python threads if torch does not use GNU OpenMP."""
     try:
         parallel = ctypes.CDLL(None).GOMP_parallel

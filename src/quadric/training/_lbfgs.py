@@ -45,7 +45,13 @@ def run_lbfgs(
         l2 *= total / len(samples)
     diagonal = l2 * _penalty_diagonal(layers, options)
     scales = _scales(layers, X, diagonal)
-    fixed = _spread(layers, lambda layer, name: name in options.fixed).astype(bool)
+    fixed = np.concatenate(
+        [
+            np.full(array.size, name in options.fixed)
+            for layer in layers
+            for name, array in layer.arrays().items()
+        ]
+    )
     history, start = state.history, time.perf_counter()
     finished_at, value = _to_vector(layers), np.nan  # `value` is the objective at `finished_at`
 
@@ -75,12 +81,9 @@ def run_lbfgs(
         seconds = time.perf_counter() - start
         if validate is not None or callback is not None:
             _from_vector(layers, finished_at)
-        score = None if validate is None else validate()
-        epoch = Epoch(state.epochs, value, score, seconds)
-        state.add(epoch, stack, options)
+        state.add(value, seconds, stack, options, validate=validate, callback=callback)
         start = time.perf_counter()
-        if callback is not None and callback(epoch):
-            history.stopped = True
+        if history.stopped:
             raise StopIteration
 
     try:
@@ -98,29 +101,24 @@ def run_lbfgs(
                 "ftol": 0.0,
             },
         )
-        if history.stopped:
-            return  # the callback may have changed the network
-        finished_at, value = result.x / scales, float(result.fun)
-        history.exhausted = result.status == 1
-        if not (np.isfinite(value) and np.isfinite(finished_at).all()):
-            raise DivergenceError(epoch=state.epochs, history=history)
+        if not history.stopped:
+            finished_at, value = result.x / scales, float(result.fun)
+            history.exhausted = result.status == 1
     except _OutOfEvaluationsError:
         history.exhausted = True
-        if not np.isfinite(value):
-            raise DivergenceError(epoch=state.epochs, history=history) from None
     finally:
-        if not history.stopped:
+        if not history.stopped:  # else the callback may have changed the network
             _from_vector(layers, finished_at)
-    if not state.epochs:
+    if not (history.stopped or (np.isfinite(value) and np.isfinite(finished_at).all())):
+        raise DivergenceError(epoch=state.call.epochs, history=history)
+    if not state.call.epochs:
         # the start is an optimum, no step reduced the objective, or the evaluations ran out
-        seconds = time.perf_counter() - start
-        state.add(Epoch(0, value, None, seconds), stack, options)
+        state.add(value, time.perf_counter() - start, stack, options)
 
 
 def _to_vector(layers: Sequence[Layer]) -> Array:
     """All parameters, layer by layer in the order of the fields, as float64."""
-    arrays = [array.ravel().astype(np.float64, copy=False) for array in parameters(layers)]
-    return np.concatenate(arrays)
+    return np.concatenate([array.ravel().astype(float, copy=False) for array in parameters(layers)])
 
 
 def _from_vector(layers: Sequence[Layer], vector: Array) -> None:
@@ -131,33 +129,19 @@ def _from_vector(layers: Sequence[Layer], vector: Array) -> None:
         start += array.size
 
 
-def _spread(layers: Sequence[Layer], value: Callable[[Layer, str], Any]) -> Array:
-    """value(layer, name) for each entry of each array, in the order of `_to_vector`."""
-    return np.concatenate(
-        [
-            np.broadcast_to(value(layer, name), array.shape).ravel()
-            for layer in layers
-            for name, array in layer.arrays().items()
-        ]
-    )
-
-
 def _penalty_diagonal(layers: Sequence[Layer], options: Options) -> Array:
     """Coefficient of each squared entry in the penalty: 1, 0, or 4 where 2 q_ij is penalized.
 
     Those of the first layer are divided by the squared relevance of their inputs.
     """
-
-    def entry(layer: Layer, name: str) -> Any:
-        n, relevance = layer.n_inputs, options.relevance
-        s = np.ones(n) if relevance is None or layer is not layers[0] else relevance
-        if name == "packed":
-            i, j = np.triu_indices(n)
-            count = _multiplicities(n) if options.penalty == "monomials" else 1.0
-            return (count / (s[i] * s[j])[:, None]) ** 2
-        return s**-2.0 if name in layer.weights else 0.0
-
-    return _spread(layers, entry)
+    monomials = options.penalty == "monomials"
+    return _spread(
+        layers,
+        options.relevance,
+        weight=lambda s: s**-2.0,
+        product=lambda ss, count: ((count if monomials else 1.0) / ss) ** 2,
+        bias=0.0,
+    )
 
 
 def _scales(layers: Sequence[Layer], X: Matrix, diagonal: Array) -> Array:
@@ -172,22 +156,40 @@ def _scales(layers: Sequence[Layer], X: Matrix, diagonal: Array) -> Array:
         else:
             entries = np.square(X, dtype=np.float64)
         squares = np.asarray(entries.mean(axis=0), dtype=np.float64).ravel()
-    squares = np.where(np.isfinite(squares), squares, 1.0)
-
-    def mean_square(layer: Layer, name: str) -> Any:
-        s = squares if layer is layers[0] else np.ones(layer.n_inputs)
-        if name == "packed":
-            i, j = np.triu_indices(layer.n_inputs)
-            return _multiplicities(layer.n_inputs) ** 2 * (s[i] * s[j])[:, None]
-        return s if name in layer.weights else 1.0
-
-    with np.errstate(over="ignore"):
-        means = _spread(layers, mean_square)
+        squares = np.where(np.isfinite(squares), squares, 1.0)
+        means = _spread(
+            layers,
+            squares,
+            weight=lambda s: s,
+            product=lambda ss, count: count**2 * ss,
+            bias=1.0,
+        )
         curvature = np.where(np.isfinite(means), means, 1.0) / 4 + diagonal
     return np.sqrt(np.where(curvature > 0, curvature, 1.0))
 
 
-def _multiplicities(n: int) -> Array:
-    """Number of times x_i x_j occurs in x'Qx: 1 for i = j, 2 otherwise; shape (n(n+1)/2, 1)."""
-    i, j = np.triu_indices(n)
-    return np.where(i == j, 1.0, 2.0)[:, None]
+def _spread(
+    layers: Sequence[Layer],
+    of_inputs: Array | None,
+    *,
+    weight: Callable[[Array], Array],
+    product: Callable[[Array, Array], Array],
+    bias: float,
+) -> Array:
+    """Return a value for each parameter, in the order of `_to_vector`.
+
+    s contains a number for each input: those in `of_inputs` for the first layer, and 1 for others
+    or without `of_inputs`. The values are weight(s_i) for w_i and u_i, product(s_i s_j, count) for
+    q_ij, and `bias` for biases. `count` is how often x_i x_j occurs in x'Qx: 1 for i = j, else 2.
+    """
+    values = []
+    for layer in layers:
+        first = layer is layers[0] and of_inputs is not None
+        s: Any = of_inputs if first else np.ones(layer.n_inputs)
+        for name, array in layer.arrays().items():
+            value = weight(s) if name in layer.weights else np.float64(bias)
+            if name == "packed":
+                i, j = np.triu_indices(layer.n_inputs)
+                value = product((s[i] * s[j])[:, None], np.where(i == j, 1.0, 2.0)[:, None])
+            values.append(np.broadcast_to(value, array.shape).ravel())
+    return np.concatenate(values)

@@ -15,8 +15,8 @@ from scipy import sparse
 
 from quadric.checks import Matrix
 from quadric.core import LAYERS, Layer, Stack, block_rows, columns_needed
-from quadric.training._divergence import LOSS_ROWS
 from quadric.training._run import Options, Samples
+from quadric.training._train import LOSS_ROWS
 from quadric.utils import check_limit, readable
 
 COPIES = 9  # number of copies of all parameters in 'adam' and 'sgd', including temporaries
@@ -99,17 +99,6 @@ def _compressed_bytes(X: Matrix, itemsize: int) -> int:
     return count * (itemsize + 4 + 8) if count <= X.size // 2 else 0
 
 
-def _shifted_rows(options: Options, X: Matrix) -> int:
-    """Return how many rows of X a solver copies at once to add the offset."""
-    n_samples = int(X.shape[0])
-    if options.solver == "lbfgs":
-        return n_samples
-    if not options.per_sample:
-        return min(options.batch_size, n_samples)
-    # the compiled loop adds the offset to sparse rows itself
-    return 0 if sparse.issparse(X) or _compressed_bytes(X, X.dtype.itemsize) else n_samples
-
-
 def matrix_bytes(X: Matrix, itemsize: int) -> int:
     """Return the bytes of a copy of X with `itemsize` bytes per number."""
     if sparse.issparse(X):
@@ -150,11 +139,16 @@ def check_creation(network: Architecture, init: str) -> None:
 def check_fit(stack: Stack, samples: Samples, options: Options, *, given: Any) -> None:
     """Raise MemoryLimitError if `Network.fit`, called with `given` as X, exceeds the limit."""
     network, X = Architecture.of(stack.layers), samples.X
-    needed = network.solver_bytes(options, X)
+    needed, itemsize = network.solver_bytes(options, X), network.itemsize
     if samples.offset is not None:
+        shifted = len(samples)  # rows of X that are copied at once to add the offset
         if options.solver == "lbfgs":  # squares X after the offset has made it dense
             needed = max(needed, 8 * prod(X.shape))
-        needed += _shifted_rows(options, X) * X.shape[1] * network.itemsize
+        elif not options.per_sample:
+            shifted = min(options.batch_size, shifted)
+        elif sparse.issparse(X) or _compressed_bytes(X, itemsize):
+            shifted = 0  # the compiled loop adds the offset to sparse rows itself
+        needed += shifted * X.shape[1] * itemsize
     check_training(network, X, needed, converted_bytes(given, X))
 
 
@@ -186,6 +180,9 @@ def _check_network(network: Architecture, needed: int, purpose: str) -> None:
             "Either make this layer 'reduced' (layer_kinds; 2n + 2 parameters per neuron instead "
             "of n(n+1)/2 + n + 1), or put a smaller layer in front of it (hidden_layer_sizes)."
         )
-    numbers = _n_parameters(kind, n, m)
-    layer = f"layer {l} ({kind}, {n:,} inputs, {m:,} neurons) has {numbers:,} parameters"
-    check_limit(needed, f"{layer}; {purpose}", ways)
+    check_limit(
+        needed,
+        f"layer {l} ({kind}, {n:,} inputs, {m:,} neurons) has {_n_parameters(kind, n, m):,} "
+        f"parameters; {purpose}",
+        ways,
+    )

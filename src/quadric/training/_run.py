@@ -1,7 +1,8 @@
 """The data of a training run: samples, options, records, and the state between epochs."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -9,9 +10,6 @@ from scipy import sparse
 from quadric.checks import Array, Matrix
 from quadric.core import Layer, Stack
 from quadric.utils import counted, notebook
-
-if TYPE_CHECKING:
-    from quadric.training._steppers import PackedLayers
 
 
 @dataclass(frozen=True)
@@ -247,7 +245,7 @@ class Optimizer:
 
     memory: dict[str, Array] = field(default_factory=dict)
     steps: int = 0
-    packed: "PackedLayers | None" = None
+    packed: Any = None
 
     def adam_rate(self, rate: float, beta_1: float, beta_2: float) -> float:
         """Count an Adam step and return its rate: ``rate sqrt(1 - beta_2^t) / (1 - beta_1^t)``."""
@@ -332,11 +330,6 @@ class TrainingState:
     optimizer: Optimizer = field(default_factory=Optimizer)
     stopping: Stopping = field(default_factory=Stopping)
 
-    @property
-    def epochs(self) -> int:
-        """Number of finished epochs of the last call."""
-        return self.call.epochs
-
     def begin(self, samples: Samples, options: Options) -> None:
         """Reset the values of a single call and, without `resume`, all but the records."""
         history, count = self.history, len(samples)
@@ -359,11 +352,25 @@ class TrainingState:
             rate = self.schedule.rate
         return rate * self.schedule.damping
 
-    def add(self, epoch: Epoch, stack: Stack, options: Options) -> None:
-        """Record a finished epoch and update the best loss or score."""
-        history, stopping, score = self.history, self.stopping, epoch.validation_score
-        history.loss.append(epoch.loss)
-        history.seconds.append(epoch.seconds)
+    def add(
+        self,
+        loss: float,
+        seconds: float,
+        stack: Stack,
+        options: Options,
+        *,
+        validate: Callable[[], float] | None = None,
+        callback: Callable[[Epoch], object] | None = None,
+    ) -> bool:
+        """Record a finished epoch and update the best loss or score.
+
+        Return whether the callback asks to stop.
+        """
+        history, stopping = self.history, self.stopping
+        score = None if validate is None else validate()
+        epoch = Epoch(self.call.epochs, loss, score, seconds)
+        history.loss.append(loss)
+        history.seconds.append(seconds)
         self.call.epochs += 1
         if score is not None:
             history.validation_score.append(score)
@@ -373,9 +380,11 @@ class TrainingState:
                 if options.n_iter_no_change is not None:
                     self.call.best_weights = stack.snapshot()
         else:
-            improved = epoch.loss <= stopping.best_loss - options.tol
-            stopping.best_loss = min(stopping.best_loss, epoch.loss)
+            improved = loss <= stopping.best_loss - options.tol
+            stopping.best_loss = min(stopping.best_loss, loss)
         stopping.no_improvement = 0 if improved else stopping.no_improvement + 1
+        history.stopped = callback is not None and bool(callback(epoch))
+        return history.stopped
 
     def stagnates(self, options: Options) -> bool:
         """Whether the run should end; 'adaptive' lowers the rate first, down to 1e-6."""

@@ -150,10 +150,11 @@ class _Space:
     def padded(self, length: int) -> int:
         return -(-length // self.unit) * self.unit
 
-    def reserve(self, length: int) -> int:
-        start = self.size
-        self.size += self.padded(length)
-        return start
+    def place(self, row: Any, sizes: dict[str, int]) -> None:
+        """Write the starts of new sections, by their names, into the row of a table."""
+        for name, size in sizes.items():
+            row[name] = self.size
+            self.size += self.padded(size)
 
     def allocate(self) -> Array:
         """Return zeros that start at a page boundary, so that no load crosses a cache line."""
@@ -180,10 +181,9 @@ class PackedLayers:
         Whether the offset is folded into the first layer, which is then linear or reduced.
     """
 
-    def __init__(self, stack: Stack, offset: Array | None) -> None:
+    def __init__(self, stack: Stack, offset: Any) -> None:
         first = stack.layers[0]
-        self.offset = offset
-        self.folds_offset = offset is not None and first.kind != "quadratic"
+        self.offset, self.folds_offset = offset, offset is not None and first.kind != "quadratic"
         self.table = np.empty(len(stack.layers), dtype=kernels.LAYER)
         self.table.view(np.int64)[...] = -1
         theta, work = _Space(first.dtype), _Space(first.dtype)
@@ -192,15 +192,15 @@ class PackedLayers:
             row["activation"] = kernels.ACTIVATION_CODES[activation]
             row["n_in"], row["n_out"] = layer.n_inputs, layer.n_outputs
             row["pad"] = theta.padded(layer.n_outputs)
-            for name in layer.weights:
-                row[name] = theta.reserve(_n_rows(layer, name) * int(row["pad"]))
+            pad = int(row["pad"])
+            theta.place(row, {name: _n_rows(layer, name) * pad for name in layer.weights})
         if self.folds_offset:  # u and r are parts of the weights and shrink with them
-            for name in (f"{weight}_{part}" for weight in first.weights for part in "ur"):
-                self.table[0][name] = theta.reserve(first.n_outputs)
+            names = [f"{weight}_{part}" for weight in first.weights for part in "ur"]
+            theta.place(self.table[0], dict.fromkeys(names, first.n_outputs))
         n_penalized = theta.size
         for row, layer in zip(self.table, stack.layers, strict=True):
-            for name in [name for name in layer.fields if name not in layer.weights]:
-                row[name] = theta.reserve(layer.n_outputs)
+            biases = [name for name in layer.fields if name not in layer.weights]
+            theta.place(row, dict.fromkeys(biases, layer.n_outputs))
         self._place_activations(stack.layers, work)
         widest = max(layer.n_inputs for layer in stack.layers)
         self.table[0]["where"] = widest
@@ -212,7 +212,7 @@ class PackedLayers:
         self.settle()
 
     def _place_activations(self, layers: Sequence[Layer], work: _Space) -> None:
-        self.table[0]["x"] = work.reserve(layers[0].n_inputs)
+        work.place(self.table[0], {"x": layers[0].n_inputs})
         for l, (row, layer) in enumerate(zip(self.table, layers, strict=True)):
             pad = int(row["pad"])
             sizes = dict.fromkeys(("z", "a", "delta"), pad)
@@ -224,8 +224,7 @@ class PackedLayers:
                 # writing a row of monomials may overrun its end by less than a register
                 monomials = _n_rows(layer, "packed") + work.unit
                 sizes |= {"V": layer.n_inputs * pad, "monomials": monomials}
-            for name, size in sizes.items():
-                row[name] = work.reserve(size)
+            work.place(row, sizes)
 
     def _rows(self, row: Any, name: str, count: int) -> Array:
         """Return `count` stored rows of the layer's neurons, without the padding."""
@@ -249,13 +248,10 @@ class PackedLayers:
         """Return whether the layers hold the values that `read_into` would write."""
         copies = stack.snapshot()
         self.read_into(copies)
-        pairs = zip(parameters(copies), parameters(stack.layers), strict=True)
-        return all(np.array_equal(copy, original) for copy, original in pairs)
+        return all(map(np.array_equal, parameters(copies), parameters(stack.layers)))
 
     def settle(self) -> None:
         """Fold the offset's u into the weights and recompute r; called once per epoch."""
-        if self.offset is None or not self.folds_offset:
-            return
         first = self.table[0]
         for name in ("W", "U"):
             if first[f"{name}_u"] >= 0:
@@ -302,11 +298,10 @@ class PerSample:
             state.optimizer.memory = {"theta": self.packed.theta, "scale": self.packed.scale}
         self.table = _read_only(self.packed.table)
         indptr, indices, data = _as_rows(X, dtype)
-        offset_use, dots = kernels.NO_OFFSET, None
-        if offset is not None:
-            offset_use = kernels.ADDED_TO_INPUTS
-            if self.packed.folds_offset:
-                offset_use, dots = kernels.FOLDED_INTO_WEIGHTS, X @ offset
+        offset_use = kernels.NO_OFFSET if offset is None else kernels.ADDED_TO_INPUTS
+        dots = np.empty(0, dtype)
+        if self.packed.folds_offset:
+            offset_use, dots = kernels.FOLDED_INTO_WEIGHTS, X @ offset
         self.samples = kernels.SampleArrays(
             form=kernels.CSR if sparse.issparse(X) else kernels.DENSE,
             indptr=_read_only(indptr),
@@ -316,7 +311,7 @@ class PerSample:
             weights=_read_only(np.ones(len(samples), dtype) if weight is None else weight),
             offset_use=offset_use,
             offset=_read_only(np.empty(0, dtype) if offset is None else offset),
-            offset_dots=_read_only(np.ascontiguousarray([] if dots is None else dots, dtype=dtype)),
+            offset_dots=_read_only(np.ascontiguousarray(dots, dtype=dtype)),
         )
         self.snapshot()
 

@@ -7,12 +7,10 @@ NumPy.
 from quadric.utils._extras import require
 from quadric.utils._files import (
     HOUR,
-    close_locked,
     leftovers,
     lock,
     name_target,
     open_regular,
-    relock,
     remove_leftovers,
     replace,
     replacing,
@@ -37,7 +35,6 @@ __all__ = [
     "available_bytes",
     "blas_threads",
     "check_limit",
-    "close_locked",
     "counted",
     "first_applying",
     "leftovers",
@@ -48,7 +45,6 @@ __all__ = [
     "one_blas_thread",
     "open_regular",
     "readable",
-    "relock",
     "remove_leftovers",
     "replace",
     "replacing",

@@ -71,12 +71,12 @@ def replacing(
             _rename_to_new(temporary, target)
         else:
             replace(temporary, target)
-    except BaseException as error:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        if isinstance(error, OSError):
-            name_target(error, temporary, path)
+    except OSError as error:
+        name_target(error, temporary, path)
         raise
+    finally:
+        with contextlib.suppress(OSError):  # it was renamed, or removed as a leftover
+            os.unlink(temporary)
 
 
 def name_target(
@@ -132,15 +132,13 @@ def _digest(target: Path) -> str:
 
 
 def _rename_to_new(temporary: Path, target: Path) -> None:
-    """Rename a file unless the target exists."""
+    """Give a file a new name, in addition if possible, unless the target exists."""
     try:
         os.link(temporary, target)
     except OSError:  # the target exists, or the file system does not support hard links
         if os.path.lexists(target):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target)) from None
         os.rename(temporary, target)
-    else:
-        temporary.unlink(missing_ok=True)  # another process may have removed it as a leftover
 
 
 def _mode_of(target: Path) -> int | None:
@@ -163,44 +161,26 @@ def _check_regular(mode: int, path: str | os.PathLike[str]) -> None:
         raise PermissionError(errno.EPERM, f"it is {kind}", os.fspath(path))
 
 
-def lock(handle: int, byte: int) -> None:
+def lock(handle: int, byte: int, *, release: bool = False) -> None:
     """Lock a file for this process, or raise OSError if another process has locked it.
 
-    On Linux, `flock` locks the whole file and does not interact with other kinds of locks. Except
-    on Windows, the function may be called again with the same handle.
+    On Linux, `flock` locks the whole file and does not interact with other kinds of locks. Release
+    a lock before closing the file: Windows does not specify when it releases the locks of a handle
+    that is closed.
     """
     if sys.platform == "win32":
         import msvcrt
 
         os.lseek(handle, byte, os.SEEK_SET)
-        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+        msvcrt.locking(handle, msvcrt.LK_UNLCK if release else msvcrt.LK_NBLCK, 1)
     else:
         import fcntl
 
+        operation = fcntl.LOCK_UN if release else fcntl.LOCK_EX | fcntl.LOCK_NB
         if sys.platform == "linux":
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(handle, operation)
         else:
-            fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, byte)
-
-
-def relock(handle: int, byte: int) -> None:
-    """Lock a file again if closing another descriptor of it may have released the lock.
-
-    On Windows a lock belongs to its handle. It stays, and locking it twice would be an error.
-    """
-    if sys.platform != "win32":
-        lock(handle, byte)
-
-
-def close_locked(handle: int, byte: int) -> None:
-    """Release the lock and close the file."""
-    if sys.platform == "win32":
-        import msvcrt
-
-        # Windows does not specify when it releases the locks of a handle that is closed
-        os.lseek(handle, byte, os.SEEK_SET)
-        msvcrt.locking(handle, msvcrt.LK_UNLCK, 1)
-    os.close(handle)
+            fcntl.lockf(handle, operation, 1, byte)
 
 
 def replace(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:

@@ -142,11 +142,11 @@ def readable(size: float) -> str:
 # ---------------------------------------------------------------------- threads of BLAS
 
 
-Setting = tuple[Any, int]  # a BLAS library and its number of threads
-
 _lock = threading.Lock()
 _loops = threading.local()  # has `threads`, their number, within `threads_for_loops`
-_saved: list[list[Setting]] = []  # one entry per active context; the first is the original setting
+# The BLAS libraries and their numbers of threads before each active context. The first entry is
+# the original setting.
+_saved: list[list[tuple[Any, int]]] = []
 
 
 @contextmanager
@@ -197,7 +197,7 @@ def blas_threads() -> int:
     return min((library.num_threads or 1 for library in _libraries()), default=1)
 
 
-def _set(settings: Iterable[Setting]) -> None:
+def _set(settings: Iterable[tuple[Any, int]]) -> None:
     for library, number in settings:
         # Since version 3.8, threadpoolctl accepts changes only from the thread that made the first
         # change, but another thread may be the last to leave.

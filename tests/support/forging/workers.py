@@ -17,8 +17,8 @@ from pathlib import Path
 
 import quadric
 from quadric.errors import ModelFileError
-from quadric.files._canonical_json import canonical
 from quadric.files._describe import describe
+from quadric.files._safetensors import canonical
 from tests.support.forging.attacks import ATTACKS
 from tests.support.forging.files import forged, seal
 from tests.support.forging.uses import COMMANDS, USES, told

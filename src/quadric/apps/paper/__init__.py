@@ -2,8 +2,8 @@
 
 The names below are imported when they are first used. `EXPERIMENTS`, `STUDIES` and `BILINEAR` list
 what can be run (`_experiment.py`). There is one file for each experiment, such as `_xor.py`, and
-for each study of a claim that the paper does not test. A study declares itself (`_comparison.py`),
-and so does `_bilinear.py`, which reproduces another publication. `_claims.py` lists the statements
+for each study of a claim that the paper does not test. All have the same form (`_experiment.py`);
+`_bilinear.py` is a study that reproduces another publication. `_claims.py` lists the statements
 of the paper, `_report.py` writes the page, and the package `sweep` performs and stores the many
 runs behind the MNIST table and the studies.
 """
@@ -14,7 +14,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from quadric.apps.paper._claims import Verdict, statements
+    from quadric.apps.paper._claims import statements
     from quadric.apps.paper._cost import cost
     from quadric.apps.paper._experiment import (
         BILINEAR,
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         Experiment,
         Outcome,
         Table,
+        Verdict,
     )
     from quadric.apps.paper._report import about_this_run, write_report
     from quadric.apps.paper.sweep import RECIPES, Recipe, Store
@@ -39,7 +40,7 @@ _HOMES = {
     "Recipe": "sweep",
     "Store": "sweep",
     "Table": "_experiment",
-    "Verdict": "_claims",
+    "Verdict": "_experiment",
     "about_this_run": "_report",
     "cost": "_cost",
     "statements": "_claims",

@@ -15,8 +15,16 @@ from matplotlib.figure import Figure
 
 from quadric import Network, datasets
 from quadric.apps.paper import _clusters
-from quadric.apps.paper._claims import NEEDS_FULL, Claim, Verdict
-from quadric.apps.paper._experiment import MODELS, Context, Outcome, Table, new_figure
+from quadric.apps.paper._experiment import (
+    MODELS,
+    NEEDS_FULL,
+    Claim,
+    Context,
+    Outcome,
+    Table,
+    Verdict,
+    new_figure,
+)
 from quadric.apps.paper._mnist_claims import paper_table
 from quadric.apps.paper._statistics import Sample, contrast, sample_of
 from quadric.checks import Array
@@ -37,7 +45,7 @@ SIGN = "section II: the sign of the w update"
 LIMIT = 4.0  # standard errors from the paper's mean that rule out a form
 
 # error, data, and accuracies: paper, corrected, as printed; z of the last two
-Row = tuple[str, str, Any, float, float, Any, Any]
+Row = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
@@ -130,14 +138,11 @@ def train_clusters(seeds: int, epochs: int) -> Array:
     Y = np.stack([np.eye(6)[y] for (_, y), _ in data])
     start = rng.normal(0, 0.005, (seeds, 6, 6))
     theta = train_signs(F, Y, start, _clusters.RATE, epochs, rng)
-    scores = np.empty((seeds, 2, 2))
-    for seed, (_, (X_test, y_test)) in enumerate(data):
-        for version in range(2):
-            z = features(X_test) @ theta[seed, version].T
-            by_thresholds = ((z > 0) == np.eye(6, dtype=bool)[y_test]).all(axis=1)
-            by_argmax = z.argmax(axis=1) == y_test
-            scores[seed, version] = 100 * by_thresholds.mean(), 100 * by_argmax.mean()
-    return scores
+    tests = np.stack([features(X) for _, (X, _) in data])
+    labels = np.stack([y for _, (_, y) in data])[:, None]
+    z = tests[:, None] @ theta.swapaxes(2, 3)  # (seeds, 2 versions, samples, neurons)
+    by_thresholds = ((z > 0) == np.eye(6, dtype=bool)[labels]).all(axis=3)
+    return 100 * np.stack([by_thresholds, z.argmax(axis=3) == labels], axis=3).mean(axis=2)
 
 
 def train_xor(negative: float = 0.0) -> Array:
@@ -176,17 +181,15 @@ def train_network(
     )
     layers = [_parameters(layer) for layer in net.layers]
     if version.upper:
-        Q = layers[1]["Q"]
-        layers[1]["Q"] = np.triu(Q) + np.triu(Q, 1)
-    train_network = train_qnn if version.model == "qnn" else train_rpqnn
-    layers = train_network(X, Y, layers, RATE, epochs=epochs, update=version.update)
-    a = sigma(X_test @ layers[0]["W"].T + layers[0]["b"])
-    predicted = _outputs(layers[1], a).argmax(axis=1)
+        layers[1]["Q"] = np.triu(layers[1]["Q"]) + np.triu(layers[1]["Q"], 1)
+    train = train_qnn if version.model == "qnn" else train_rpqnn
+    first, last = train(X, Y, layers, RATE, epochs=epochs, update=version.update)
+    predicted = _outputs(last, sigma(X_test @ first["W"].T + first["b"])).argmax(axis=1)
     return 100 * float((predicted == data.y_test).mean())
 
 
 def _parameters(layer: Any) -> Parameters:
-    names = [name if name != "packed" else "Q" for name in layer.arrays()]
+    names = (name.replace("packed", "Q") for name in layer.arrays())
     return {name: np.array(getattr(layer, name)) for name in names}
 
 
@@ -201,7 +204,6 @@ def _outputs(layer: Parameters, a: Array) -> Array:
 def run(context: Context) -> Outcome:
     """Train with each printed error; a full run has more cells, seeds and epochs."""
     data = context.data
-    compared = data.name == "mnist"
     seeds, epochs, cells = (10, 100, CELLS) if context.full else (3, 5, CELLS[:1])
     context.progress(0, 1, "ablation: the sign of w")
     rows = sign_rows(train_clusters(min(seeds, 5), epochs), train_xor(), epochs)
@@ -210,77 +212,45 @@ def run(context: Context) -> Outcome:
         (data, version, *cell, seed)
         for cell, version, seed in product(cells, versions, range(seeds))
     ]
-    trained = context.map(train_network, cases, "ablation")
-    accuracies = np.reshape(trained, (len(cells), len(versions), seeds))
-    paper = paper_table() if compared else {}
-    for v, version in enumerate(PRINTED, start=len(CORRECTED)):
-        corrected = list(CORRECTED).index(version.model)
-        for cell, values in zip(cells, accuracies, strict=True):
-            known = paper.get((cell[0], 5, cell[1], version.model))
-            name = f"{data.name}, {cell[0]} images, 5 epochs, {cell[1]} hidden neurons"
-            rows.append(cell_row(version.error, name, known, values[corrected], values[v]))
+    trained = np.reshape(context.map(train_network, cases, "ablation"), (-1, seeds))
+    accuracies = dict(zip(product(cells, versions), trained, strict=True))
+    paper = paper_table() if context.has_mnist else {}
+    rows += [
+        cell_row(
+            version.error,
+            f"{data.name}, {size} images, 5 epochs, {hidden} hidden neurons",
+            paper.get((size, 5, hidden, version.model)),
+            accuracies[(size, hidden), CORRECTED[version.model]],
+            accuracies[(size, hidden), version],
+        )
+        for version, (size, hidden) in product(PRINTED, cells)
+    ]
     return outcome(rows, data.name, seeds, epochs, full=context.full)
 
 
 def sign_rows(scores: Array, xor: Array, epochs: int) -> list[Row]:
     """Return the rows of the sign of the w update: six clusters in two measures, and XOR."""
-    rows: list[Row] = []
-    for k, measure in enumerate(("thresholds", "argmax")):
-        printed, corrected = scores[:, :, k].mean(axis=0).tolist()
-        name = f"six clusters by {measure}, {epochs} epochs"
-        rows.append((SIGN, name, 99.97, corrected, printed, None, None))
-    printed, corrected = (100 * xor / XOR_SEEDS).tolist()
-    return [*rows, (SIGN, f"XOR solved, {XOR_SEEDS} seeds", 100.0, corrected, printed, None, None)]
+    clusters = [
+        (SIGN, f"six clusters by {measure}, {epochs} epochs", 99.97, *means, None, None)
+        for measure, means in zip(
+            ("thresholds", "argmax"), scores[:, ::-1].mean(axis=0).T.tolist(), strict=True
+        )
+    ]
+    solved = (100 * xor[::-1] / XOR_SEEDS).tolist()  # corrected, as printed
+    return [*clusters, (SIGN, f"XOR solved, {XOR_SEEDS} seeds", 100.0, *solved, None, None)]
 
 
 def cell_row(error: str, data: str, paper: Sample | None, corrected: Array, printed: Array) -> Row:
     """Return a row of a cell of the MNIST table; z is in standard errors of the difference."""
-
-    def z(ours: Array) -> float | None:
-        return None if paper is None else contrast((1, sample_of(ours.tolist())), (-1, paper)).t
-
-    means = float(corrected.mean()), float(printed.mean())
-    return (error, data, paper.mean if paper else None, *means, z(corrected), z(printed))
+    ours = [sample_of(values.tolist()) for values in (corrected, printed)]
+    z = [paper and contrast((1, sample), (-1, paper)).t for sample in ours]
+    return (error, data, paper and paper.mean, *(sample.mean for sample in ours), *z)
 
 
 def outcome(rows: Sequence[Row], data: str, seeds: int, epochs: int, *, full: bool) -> Outcome:
     """Judge whether the authors can have trained with each error."""
-    claims = []
-    for error in (name for name in CLAIMS if name in {row[0] for row in rows}):
-        mine = [row for row in rows if row[0] == error]
-        judged = full and (error == SIGN or data == "mnist")
-        found = "; ".join(
-            f"{name}: {printed:.1f} % as printed, {corrected:.1f} % corrected"
-            + (f", paper {paper:g} %" if paper is not None else "")
-            for _, name, paper, corrected, printed, *_ in mine
-        )
-        found_verdict = Verdict.UNKNOWN
-        why = f"; {NEEDS_FULL}" + (" and MNIST" if full else "")
-        if judged:
-            found_verdict = verdict(mine)
-            undecided = found_verdict is Verdict.UNKNOWN
-            why = "; the differences from the paper do not decide it" if undecided else ""
-        claims.append(
-            Claim(
-                CLAIMS[error],
-                "the equations as printed, without results for other forms",
-                found + why,
-                found_verdict,
-                Verdict.UNKNOWN,
-                f"both forms from the same initial values; fails beyond {LIMIT:g} standard errors "
-                "or 10 points, holds within 2 standard errors",
-            )
-        )
+    by_error = {error: [row for row in rows if row[0] == error] for error in CLAIMS}
     z = ("z, corrected", "z, as printed")
-    table = Table(
-        "ablation",
-        "Mean test accuracy in percent: the paper, the corrected form and the printed form",
-        ("error", "data", "paper", "corrected", "as printed", *z),
-        rows,
-        "Both forms start from the same values and see the same samples in the same order. z is "
-        "the difference from the paper's mean in standard errors.",
-        dict.fromkeys(("paper", "corrected", "as printed"), ".2f") | dict.fromkeys(z, "+.1f"),
-    )
     return Outcome(
         "ablation",
         "The printed errors on the paper's own data",
@@ -291,8 +261,23 @@ def outcome(rows: Sequence[Row], data: str, seeds: int, epochs: int, *, full: bo
         "the six clusters by more than 10 percentage points. It can give the result if all cells "
         "are within 2 standard errors. Anything between is not decided. Errors are judged in full "
         "runs only.",
-        [table],
-        claims,
+        [
+            Table(
+                "ablation",
+                "Mean test accuracy in percent: the paper, the corrected form and the printed form",
+                ("error", "data", "paper", "corrected", "as printed", *z),
+                rows,
+                "Both forms start from the same values and see the same samples in the same order. "
+                "z is the difference from the paper's mean in standard errors.",
+                dict.fromkeys(("paper", "corrected", "as printed"), ".2f")
+                | dict.fromkeys(z, "+.1f"),
+            )
+        ],
+        [
+            _claim(error, mine, error == SIGN or data == "mnist", full)
+            for error, mine in by_error.items()
+            if mine
+        ],
         {"ablation": draw(rows)},
         {"seeds": seeds, "epochs": epochs, "data": data},
         {
@@ -302,29 +287,47 @@ def outcome(rows: Sequence[Row], data: str, seeds: int, epochs: int, *, full: bo
     )
 
 
+def _claim(error: str, rows: Sequence[Row], has_data: bool, full: bool) -> Claim:
+    """Judge one error by its rows, if the run is full and has the paper's data."""
+    found = "; ".join(
+        f"{name}: {printed:.1f} % as printed, {corrected:.1f} % corrected"
+        + (f", paper {paper:g} %" if paper is not None else "")
+        for _, name, paper, corrected, printed, *_ in rows
+    )
+    judged = verdict(rows) if full and has_data else Verdict.UNKNOWN
+    why = "; the differences from the paper do not decide it" if judged is Verdict.UNKNOWN else ""
+    if not (full and has_data):
+        why = f"; {NEEDS_FULL}" + (" and MNIST" if full else "")
+    return Claim(
+        CLAIMS[error],
+        "the equations as printed, without results for other forms",
+        found + why,
+        judged,
+        Verdict.UNKNOWN,
+        f"both forms from the same initial values; fails beyond {LIMIT:g} standard errors "
+        "or 10 points, holds within 2 standard errors",
+    )
+
+
 def verdict(rows: Sequence[Row]) -> Verdict:
     """Judge whether the printed form gives the paper's numbers; UNKNOWN if that is undecided."""
-    sizes = [
+    largest = max(
         abs(z) if z is not None else LIMIT * abs(printed - paper) / 10
         for _, _, paper, _, printed, _, z in rows
-    ]
-    if max(sizes) > LIMIT:
-        return Verdict.FAILS
-    return Verdict.HOLDS if max(sizes) <= 2 else Verdict.UNKNOWN
+    )
+    return Verdict.of(largest <= 2, judged=largest <= 2 or largest > LIMIT)
 
 
 def draw(rows: Sequence[Row]) -> Figure:
     """Draw the accuracies of all rows: the paper, corrected and as printed."""
-    figure = new_figure(9, 0.34 * len(rows) + 1.2)
-    ax = figure.subplots()
+    figure, ax = new_figure(9, 0.34 * len(rows) + 1.2)
     places = np.arange(len(rows))[::-1]
-    for column, label, marker, k in (
-        (2, "paper", "|", 2),
-        (3, "corrected", "o", 0),
-        (4, "as printed", "X", 1),
+    for column, label, marker, k, size in (
+        (2, "paper", "|", 2, 260),
+        (3, "corrected", "o", 0, 42),
+        (4, "as printed", "X", 1, 42),
     ):
         values = [np.nan if row[column] is None else row[column] for row in rows]
-        size = 260 if marker == "|" else 42
         ax.scatter(values, places, marker=marker, s=size, color=color_of(k), label=label)
     ax.set_yticks(places, [f"{row[0]}\n{row[1]}" for row in rows], fontsize=7)
     ax.set(xlabel="test accuracy, %", xlim=(0, 102))

@@ -8,29 +8,30 @@ how the strengths were chosen.
 """
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from quadric import Linear, Network, Reduced, load, save
-from quadric.apps.paper._bilinear_report import (
-    NAMES,
-    VARIANTS,
-    cells_of,
-    certified_figure,
-    comparison_table,
-    eigenvector_figure,
-    findings,
-    names,
-    radii_table,
-    truncation_figure,
-    truncation_table,
+from quadric import Network, load, save
+from quadric.apps.paper._experiment import (
+    Context,
+    Finished,
+    Outcome,
+    Part,
+    Table,
+    facts_of,
+    legend_below,
+    line_style,
+    new_figure,
+    run_parts,
+    samples,
 )
-from quadric.apps.paper._comparison import Compared, Part, Results, seeds_of
-from quadric.apps.paper._experiment import Context, Table
+from quadric.apps.paper._statistics import Sample
 from quadric.apps.paper.sweep import Measured, Store, Study, StudyTask
 from quadric.certify import radius
 from quadric.checks import Array
@@ -58,6 +59,46 @@ SETTINGS: dict[str, Any] = {
 }
 SECONDS_PER_IMAGE = 3.2e-5  # of training, on one core
 SECONDS_TO_MEASURE = 40
+# In words, whether noise is added, and whether weights decay.
+VARIANTS = {
+    "none": ("neither", False, False),
+    "noise": ("input noise", True, False),
+    "decay": ("weight decay", False, True),
+    "both": ("noise and decay", True, True),
+}
+TITLES = {variant: title for variant, (title, _, _) in VARIANTS.items()}
+NAMES = {"mnist": "MNIST", "fashion_mnist": "Fashion-MNIST"}
+# The names of the classes, by data set; other classes are numbered.
+CLASSES = {
+    "fashion_mnist": (
+        *("T-shirt", "trousers", "pullover", "dress", "coat"),
+        *("sandal", "shirt", "sneaker", "bag", "ankle boot"),
+    )
+}
+
+
+# ---- training and measures -----------------------------------------------------------------------
+
+ACCURACY = "accuracy"
+# The effective rank divided by the width of the network, which it cannot exceed.
+RANK, INPUT_RANK = "effective rank, hidden", "effective rank, pixels"
+# The median certified radius divided by the distance between a black and a white image.
+MEDIAN = "median certified radius"
+
+
+def truncated(rank: int) -> str:
+    """Return the name of the accuracy with this number of eigenvectors per class."""
+    return f"accuracy at rank {rank}"
+
+
+def certified(distance: float) -> str:
+    """Return the name of the certified accuracy at this distance."""
+    return f"certified at {distance:g}"
+
+
+def names(ranks: Sequence[int], distances: Sequence[float]) -> tuple[str, ...]:
+    """Return the names of all measures, in the order of `measure`."""
+    return (ACCURACY, RANK, INPUT_RANK, *map(truncated, ranks), MEDIAN, *map(certified, distances))
 
 
 def measure(
@@ -75,7 +116,6 @@ def measure(
     X, y = data.X_test / data.largest, data.y_test
     folded = fold(network)
     accuracy = float((folded.logits(X).argmax(axis=1) == y).mean())
-    width = network.layers[0].n_outputs
     # a rank above the number of pixels keeps all eigenvectors
     kept = [min(rank, X.shape[1]) for rank in ranks]
     # the publication truncates the matrices as they are
@@ -84,11 +124,14 @@ def measure(
     rows = np.linspace(0, len(X) - 1, min(n_certified, len(X))).astype(int)
     radii = radius(folded, X[rows])
     right = radii.predicted == y[rows]
-    hidden, pixels = spectrum(_without_embedding(network)), spectrum(folded, centered=False)
+    embedding, product, head = (layer.arrays() for layer in network.layers)
+    width = len(embedding["W"])
+    # in the coordinates of the hidden layer, as in the publication
+    hidden = spectrum(fold_bilinear(product["W"], product["U"], head["W"]))
     return (
         accuracy,
         float(hidden.effective_rank.mean()) / width,
-        float(pixels.effective_rank.mean()) / width,
+        float(spectrum(folded, centered=False).effective_rank.mean()) / width,
         *(float(by_rank[rank]) for rank in kept),
         median_radius(radii.radius[right], X.shape[1]),
         *(float((right & (radii.radius > distance)).mean()) for distance in distances),
@@ -101,41 +144,12 @@ def median_radius(radii: Array, n_pixels: int) -> float:
     return float(min(np.median(radii), longest) / longest) if len(radii) else 0.0
 
 
-def _without_embedding(network: Network) -> object:
-    """Return the quadratic layer in the coordinates of the hidden layer, as in the publication."""
-    _, product, head = network.layers
-    assert isinstance(product, Reduced)
-    assert isinstance(head, Linear)
-    return fold_bilinear(product.W, product.U, head.W)
-
-
-def path_of(store: Store, study: Study, data: ImageData, task: StudyTask) -> Path:
-    """Return the file of a run, whose name depends on the settings and the data.
-
-    It ends with the first eight digits of a SHA-256 digest of both.
-    """
-    key = hashlib.sha256(f"{study.key()} {data.checksum} {task.size} {task.hidden}".encode())
-    name = f"{data.name}-{task.kind}-seed-{task.seed}-{key.hexdigest()[:8]}.quadric"
-    return store.path.parent / "bilinear" / name
-
-
-def saver(store: Store, study: Study, data: ImageData) -> Callable[[StudyTask, Network], None]:
-    """Return a function that writes the network of a run to its file."""
-
-    def save_network(task: StudyTask, network: Network) -> None:
-        path = path_of(store, study, data, task)
-        path.parent.mkdir(exist_ok=True)
-        save(network, path)
-
-    return save_network
-
-
 def train(task: StudyTask, settings: Mapping[str, Any], data: ImageData | None) -> Measured:
     """Train a network, measure it and return it."""
     from quadric.apps.paper._torch_networks import train_bilinear
 
     assert data is not None
-    with_noise, with_decay = VARIANTS[task.kind]
+    _, with_noise, with_decay = VARIANTS[task.kind]
     network, visited = train_bilinear(
         task,
         settings,
@@ -149,103 +163,438 @@ def train(task: StudyTask, settings: Mapping[str, Any], data: ImageData | None) 
     return measured, visited, network
 
 
+def path_of(store: Store, study: Study, data: ImageData, task: StudyTask) -> Path:
+    """Return the file of a run, whose name depends on the settings and the data.
+
+    It ends with the first eight digits of a SHA-256 digest of both.
+    """
+    key = hashlib.sha256(f"{study.key()} {data.checksum} {task.size} {task.hidden}".encode())
+    name = f"{data.name}-{task.kind}-seed-{task.seed}-{key.hexdigest()[:8]}.quadric"
+    return store.path.parent / "bilinear" / name
+
+
+def keep(store: Store, study: Study, data: ImageData, task: StudyTask, network: Network) -> None:
+    """Write the network of a run to its file."""
+    path = path_of(store, study, data, task)
+    path.parent.mkdir(exist_ok=True)
+    save(network, path)
+
+
 def study() -> Study:
     """Return the study with the present settings."""
-    measures = names(SETTINGS["ranks"], SETTINGS["distances"])
-    return Study("bilinear", measures, train, dict(SETTINGS))
+    return Study("bilinear", names(SETTINGS["ranks"], SETTINGS["distances"]), train, dict(SETTINGS))
 
 
 def parts(context: Context) -> list[Part]:
     """Return the runs of each data set; Fashion-MNIST is left out if it is not available."""
-    parts = []
-    for data in (context.images, context.fashion):
-        if data is None:
-            continue
-        size = len(data.X_train)
-        seconds = size * SETTINGS["epochs"] * SECONDS_PER_IMAGE + SECONDS_TO_MEASURE
-        tasks = [
-            StudyTask(size, WIDTH, variant, seed, seconds)
-            for seed in seeds_of(context, SEEDS[context.full])
-            for variant in VARIANTS
-        ]
-        keep = None if context.store is None else saver(context.store, study(), data)
-        parts.append(Part(study(), tasks, data, (data.name,), keep))
-    return parts
-
-
-def summary(context: Context) -> str:
-    """Return the method and the data."""
-    pixels = context.data.X_train.shape[1]
-    other_data = context.data.name != "mnist"
-    substitute = "This is not MNIST, so nothing is compared. " if other_data else ""
-    missing = "" if context.fashion else " Fashion-MNIST is left out."
-    return (
-        f"{substitute}Networks with {pixels} inputs, {WIDTH} linear neurons, {WIDTH} products of "
-        "two linear neurons and 10 outputs, without biases, which fold to one quadratic layer. "
-        f"They are trained by AdamW for {SETTINGS['epochs']} epochs (learning rate "
-        f"{SETTINGS['rate']:g} with a cosine schedule, {SETTINGS['batch']} images per step). "
-        f"Input noise: Gaussian with standard deviation {SETTINGS['noise']:g}, added to pixels "
-        f"from 0 to 1 in every step. Weight decay: {SETTINGS['decay']:g}. The compared figures are "
-        f"published without these strengths, which are those of the original's Table 1.{missing}"
-    )
-
-
-def tables(results: Results) -> list[Table]:
-    """Return the comparison with the published figures, truncated accuracies and radii."""
-    shown = [distance for distance in SHOWN if distance in SETTINGS["distances"]]
+    seconds = SETTINGS["epochs"] * SECONDS_PER_IMAGE
     return [
-        comparison_table(results.cells),
-        truncation_table(results.cells, SETTINGS["ranks"]),
-        radii_table(results.cells, shown, SETTINGS["certified"]),
+        Part(
+            study(),
+            [
+                StudyTask(size, WIDTH, variant, seed, size * seconds + SECONDS_TO_MEASURE)
+                for size in [len(data.X_train)]
+                for seed in context.all_seeds(SEEDS[context.full])
+                for variant in VARIANTS
+            ],
+            data,
+            (data.name,),
+            partial(keep, context.store, study(), data) if context.store else None,
+        )
+        for data in (context.images, context.fashion)
+        if data is not None
     ]
 
 
-def figures(results: Results) -> dict[str, tuple[Figure, str]]:
-    """Draw accuracies by rank and radius, and the eigenvectors of the networks of the first seed.
+def run(context: Context) -> Outcome:
+    """Train the variants on both data sets, and compare them with the published figures."""
+    finished = run_parts(context, parts(context))
+    cells, ranks, distances = cells_of(finished), SETTINGS["ranks"], SETTINGS["distances"]
+    substitute = "" if context.has_mnist else "This is not MNIST, so nothing is compared. "
+    missing = "" if context.fashion else " Fashion-MNIST is left out."
+    ticks = [rank for rank in (1, 2, 5, 10, 20, 50, 100) if rank in ranks]
+    eigenvectors, about_them = eigenvector_figures(context, finished)
+    return Outcome(
+        "bilinear",
+        "Bilinear MLPs",
+        f"{substitute}Networks with {context.data.X_train.shape[1]} inputs, {WIDTH} linear "
+        f"neurons, {WIDTH} products of two linear neurons and 10 outputs, without biases, which "
+        f"fold to one quadratic layer. They are trained by AdamW for {SETTINGS['epochs']} epochs "
+        f"(learning rate {SETTINGS['rate']:g} with a cosine schedule, {SETTINGS['batch']} images "
+        f"per step). Input noise: Gaussian with standard deviation {SETTINGS['noise']:g}, added to "
+        f"pixels from 0 to 1 in every step. Weight decay: {SETTINGS['decay']:g}. The compared "
+        "figures are published without these strengths, which are those of the original's Table 1."
+        f"{missing}",
+        [
+            comparison_table(cells),
+            truncation_table(cells, ranks),
+            radii_table(cells, [distance for distance in SHOWN if distance in distances]),
+        ],
+        figures={
+            "bilinear_truncation": _panels(
+                cells,
+                ranks,
+                truncated,
+                "test accuracy, %",
+                xscale="log",
+                xticks=ticks,
+                xticklabels=ticks,
+                xlabel="eigenvectors per class",
+            ),
+            "bilinear_certified": _panels(
+                cells,
+                distances,
+                certified,
+                "certified accuracy, %",
+                every=5,
+                xlim=(0, distances[-1]),
+                ylim=(0, 100),
+                xlabel="radius, pixels from 0 to 1",
+            ),
+            **eigenvectors,
+        },
+        facts=facts_of(finished) | {"data": ", ".join(part.group[0] for part, _ in finished)},
+        captions={
+            "bilinear_truncation": "Test accuracy if each class keeps only the eigenvectors whose "
+            "eigenvalues are largest in magnitude.",
+            "bilinear_certified": "Share of test images that are classified correctly and whose "
+            "class provably cannot change within the radius.",
+            **about_them,
+        },
+        findings=findings(cells, ranks),
+        citation=CITATION,
+    )
+
+
+# ---- comparison with the published figures -------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Published:
+    """The published mean accuracy in percent, its standard deviation and the effective rank.
+
+    Numbers that are not published are None.
+    """
+
+    accuracy: float | None = None
+    std: float | None = None
+    rank: float | None = None
+
+
+PUBLISHED = {
+    ("mnist", "none"): Published(97.49, 0.06, 38.5),
+    ("mnist", "noise"): Published(98.34, 0.04, 82.2),
+    ("mnist", "decay"): Published(97.49, 0.05, 15.5),
+    ("mnist", "both"): Published(98.01, 0.04, 26.0),
+    ("fashion_mnist", "none"): Published(88.50),
+    ("fashion_mnist", "noise"): Published(86.80),
+    ("fashion_mnist", "decay"): Published(87.31),
+    ("fashion_mnist", "both"): Published(86.04),
+}
+TOLERANCE = 0.3  # percentage points between a published mean and ours that still agree
+
+Key = tuple[str, str, str]  # data set, variant, measure
+Cells = Mapping[Key, Sample]
+
+
+@dataclass(frozen=True)
+class PublishedComparison:
+    """The published figures of a variant beside ours."""
+
+    published: Published
+    ours: Sample
+    rank: Sample
+
+    @property
+    def difference(self) -> float | None:
+        """Our mean accuracy minus the published one, in percentage points."""
+        if self.published.accuracy is None:
+            return None
+        # without the rounding error that would print equal means as -0.00
+        return round(self.ours.mean - self.published.accuracy, 9) + 0.0
+
+    @property
+    def is_close(self) -> bool | None:
+        """Whether the means differ by at most `TOLERANCE`, as they are printed."""
+        return None if self.difference is None else round(abs(self.difference), 2) <= TOLERANCE
+
+    @property
+    def rank_difference(self) -> float | None:
+        """Our mean effective rank minus the published one."""
+        return None if self.published.rank is None else self.rank.mean - self.published.rank
+
+
+def cells_of(finished: Finished) -> dict[Key, Sample]:
+    """Summarize the runs by data set, variant and measure: percentages, effective ranks and radii.
+
+    A measure is given in hundredths of its unit; a rank has the unit 1 / width, and a radius that
+    of the distance between a black and a white image.
+    """
+    pixels = {part.data.name: part.data.X_train.shape[1] for part, _ in finished if part.data}
+    cells = {}
+    for (name, _, width, variant, measure), sample in samples(finished).items():
+        ranks = dict.fromkeys((RANK, INPUT_RANK), width / 100)
+        unit = (ranks | {MEDIAN: pixels[name] ** 0.5 / 100}).get(measure, 1.0)
+        cells[name, variant, measure] = sample.times(unit)
+    return cells
+
+
+def compare(cells: Cells, name: str, variant: str) -> PublishedComparison:
+    """Return the published figures of a variant beside ours."""
+    published = PUBLISHED.get((name, variant), Published())
+    ours, rank = (cells[name, variant, measure] for measure in (ACCURACY, RANK))
+    return PublishedComparison(published, ours, rank)
+
+
+def data_names(cells: Cells) -> list[str]:
+    """Return the names of the data sets, in the order of the cells."""
+    return list(dict.fromkeys(name for name, _, _ in cells))
+
+
+def findings(cells: Cells, ranks: Sequence[int]) -> list[str]:
+    """Return sentences about accuracies, ranks, truncation and robustness of each data set."""
+    return [
+        f"{NAMES.get(name, name)}: {text}"
+        for name in data_names(cells)
+        for text in _about(cells, name, ranks)
+    ]
+
+
+def _about(cells: Cells, name: str, ranks: Sequence[int]) -> Iterator[str]:
+    comparisons = {variant: compare(cells, name, variant) for variant in VARIANTS}
+    if all(one.difference is not None for one in comparisons.values()):
+        yield _accuracies(comparisons)
+    if all(one.rank_difference is not None for one in comparisons.values()):
+        yield _ranks(comparisons)
+    yield _truncation(cells, name, ranks)
+    yield _radii(cells, name)
+
+
+def _accuracies(comparisons: Mapping[str, PublishedComparison]) -> str:
+    differences = {variant: one.difference or 0.0 for variant, one in comparisons.items()}
+    largest = max(differences, key=lambda variant: abs(differences[variant]))
+    close = sum(bool(one.is_close) for one in comparisons.values())
+    return (
+        f"{close} of {len(comparisons)} mean accuracies are within {TOLERANCE} points of the "
+        f"published ones. The largest difference is {differences[largest]:+.2f} points "
+        f"({TITLES[largest]})."
+    )
+
+
+def _ranks(comparisons: Mapping[str, PublishedComparison]) -> str:
+    ours = sorted(comparisons, key=lambda variant: comparisons[variant].rank.mean)
+    published = sorted(comparisons, key=lambda variant: comparisons[variant].published.rank or 0.0)
+    listed = ", ".join(
+        f"{TITLES[variant]} {comparisons[variant].rank.mean:.1f} "
+        f"({comparisons[variant].published.rank:.1f})"
+        for variant in ours
+    )
+    return (
+        f"effective ranks, with the published ones in parentheses, are: {listed}. "
+        f"The order of the variants is {'the same' if ours == published else 'different'}."
+    )
+
+
+def _truncation(cells: Cells, name: str, ranks: Sequence[int]) -> str:
+    """Say how many eigenvectors are enough for an accuracy that is at most one point lower."""
+    enough = []
+    for variant, title in TITLES.items():
+        least = cells[name, variant, ACCURACY].mean - 1.0
+        fits = (rank for rank in ranks if cells[name, variant, truncated(rank)].mean >= least)
+        enough.append(f"{title} {next(fits, f'more than {ranks[-1]}')}")
+    return (
+        "of the numbers of eigenvectors per class that were tried, the smallest one that costs at "
+        f"most one point of accuracy is: {', '.join(enough)}."
+    )
+
+
+def _radii(cells: Cells, name: str) -> str:
+    start, *others = (cells[name, variant, MEDIAN].mean for variant in VARIANTS)
+    changes = ", ".join(
+        f"{radius:.3f} with {title}" + (f" ({radius / start:.2f} times)" if start > 0 else "")
+        for radius, title in zip(others, list(TITLES.values())[1:], strict=True)
+    )
+    return (
+        f"the median certified radius is {start:.3f} with neither input noise nor weight decay, "
+        f"and {changes}."
+    )
+
+
+# ---- tables and figures --------------------------------------------------------------------------
+
+
+def comparison_table(cells: Cells) -> Table:
+    """Return accuracies and effective ranks beside the published ones."""
+    rows = []
+    for name, variant in _places(cells):
+        one = compare(cells, name, variant)
+        rows.append(
+            (
+                *(NAMES.get(name, name), TITLES[variant]),
+                *(one.published.accuracy, one.published.std),
+                *(one.ours.mean, one.ours.std, one.ours.runs, one.difference, one.is_close),
+                *(one.published.rank, one.rank.mean, one.rank_difference),
+            )
+        )
+    return Table(
+        "bilinear",
+        "Published figures and ours",
+        (
+            *("data", "variant", "published, %", "published std"),
+            *("ours, %", "std", "runs", "difference", f"within {TOLERANCE} points"),
+            *("published rank", "our rank", "difference of ranks"),
+        ),
+        rows,
+        "Test accuracy after the last epoch. The rank is the effective rank (Σ|λ|)² / Σλ² of the "
+        "eigenvalues of a class in the coordinates of the hidden layer, averaged over the classes.",
+        {
+            **dict.fromkeys(("published, %", "published std", "ours, %", "std"), ".2f"),
+            "difference": "+.2f",
+            **dict.fromkeys(("published rank", "our rank"), ".1f"),
+            "difference of ranks": "+.1f",
+        },
+    )
+
+
+def truncation_table(cells: Cells, ranks: Sequence[int]) -> Table:
+    """Return the accuracies of networks that keep a few eigenvectors per class."""
+    columns = [f"rank {rank}" for rank in ranks]
+    return Table(
+        "bilinear_truncation",
+        "Accuracy with a few eigenvectors per class",
+        ("data", "variant", "effective rank", *columns, "all"),
+        [
+            (
+                *(NAMES.get(name, name), TITLES[variant], cells[name, variant, INPUT_RANK].mean),
+                *(cells[name, variant, truncated(rank)].mean for rank in ranks),
+                cells[name, variant, ACCURACY].mean,
+            )
+            for name, variant in _places(cells)
+        ],
+        "In percent. The eigenvectors are those of the folded layer, in the space of the pixels. "
+        "Each class keeps those with the largest magnitudes of its eigenvalues. The effective rank "
+        "is that of the same eigenvalues.",
+        {"effective rank": ".1f", **dict.fromkeys([*columns, "all"], ".2f")},
+    )
+
+
+def radii_table(cells: Cells, distances: Sequence[float]) -> Table:
+    """Return the certified accuracies."""
+    columns = [f"certified at {distance:g}, %" for distance in distances]
+    return Table(
+        "bilinear_radii",
+        "Certified radii",
+        ("data", "variant", "median radius", "std of the median", *columns),
+        [
+            (
+                *(NAMES.get(name, name), TITLES[variant]),
+                *(cells[name, variant, MEDIAN].mean, cells[name, variant, MEDIAN].std),
+                *(cells[name, variant, certified(distance)].mean for distance in distances),
+            )
+            for name, variant in _places(cells)
+        ],
+        f"From {SETTINGS['certified']} test images of each data set. The median radius is that of "
+        "the correctly classified ones: no image that is closer to one of them, in Euclidean "
+        "distance with pixels from 0 to 1, has another class. Certified at r: the share of images "
+        "that are classified correctly and have a radius above r.",
+        {"median radius": ".3f", "std of the median": ".3f", **dict.fromkeys(columns, ".1f")},
+    )
+
+
+def _places(cells: Cells) -> list[tuple[str, str]]:
+    """Return the data set and the variant of each row."""
+    return [(name, variant) for name in data_names(cells) for variant in VARIANTS]
+
+
+def _panels(
+    cells: Cells,
+    places: Sequence[Any],
+    measure: Callable[[Any], str],
+    label: str,
+    every: int = 1,
+    **options: Any,
+) -> Figure:
+    """Draw one panel per data set with a line per variant, and a common legend.
+
+    `measure` returns the name of the measure at a place on the horizontal axis, `label` is the
+    label of the vertical axis, every `every`-th place has a marker, and the options are those of
+    the axes.
+    """
+    names = data_names(cells)
+    width = 4.6 * len(names) if len(names) > 1 else 6.0
+    figure, axes = new_figure(width, 3.7, 1, len(names), squeeze=False)
+    for ax, name in zip(axes[0], names, strict=True):
+        for k, (variant, title) in enumerate(TITLES.items()):
+            ax.plot(
+                places,
+                [cells[name, variant, measure(place)].mean for place in places],
+                **line_style(k, linewidth=1.4, label=title, markevery=every),
+            )
+        ax.set_title(NAMES.get(name, name), fontsize=10)
+        ax.grid(alpha=0.25)
+        ax.set(**options)
+        ax.minorticks_off()
+    axes[0, 0].set_ylabel(label)
+    legend_below(figure, axes[0, 0], 4)
+    return figure
+
+
+def eigenvector_figures(
+    context: Context, finished: Finished
+) -> tuple[dict[str, Figure], dict[str, str]]:
+    """Draw the eigenvectors of the networks of the first seed, with captions, by data set.
 
     Networks whose files do not exist are left out.
     """
-    cells, seed = results.cells, results.context.first_seed
-    drawn = {
-        "bilinear_truncation": (
-            truncation_figure(cells, SETTINGS["ranks"]),
-            "Test accuracy if each class keeps only the eigenvectors whose eigenvalues are largest "
-            "in magnitude.",
-        ),
-        "bilinear_certified": (
-            certified_figure(cells, SETTINGS["distances"]),
-            "Share of test images that are classified correctly and whose class provably cannot "
-            "change within the radius.",
-        ),
-    }
-    for part in results.parts:
-        assert part.data is not None
-        assert results.context.store is not None
-        networks = {}
-        for task in part.tasks:
-            path = path_of(results.context.store, part.study, part.data, task)
-            if task.seed == seed and path.exists():
-                networks[task.kind] = load(path)
+    figures, captions = {}, {}
+    for part, _ in finished:
+        data, seed = part.data, context.first_seed
+        assert data is not None
+        assert context.store is not None
+        paths = {
+            task.kind: path_of(context.store, part.study, data, task)
+            for task in part.tasks
+            if task.seed == seed
+        }
+        networks = {variant: load(path) for variant, path in paths.items() if path.exists()}
         if networks:
-            drawn[f"bilinear_eigenvectors_{part.data.name}"] = (
-                eigenvector_figure(networks, part.data),
-                f"{NAMES.get(part.data.name, part.data.name)}, seed {seed}: the eigenvector with "
+            figures[f"bilinear_eigenvectors_{data.name}"] = eigenvector_figure(networks, data)
+            captions[f"bilinear_eigenvectors_{data.name}"] = (
+                f"{NAMES.get(data.name, data.name)}, seed {seed}: the eigenvector with "
                 "the largest eigenvalue of each class. An image that resembles it, or its "
-                "negative, raises the score of the class.",
+                "negative, raises the score of the class."
             )
-    return drawn
+    return figures, captions
 
 
-STUDY = Compared(
-    "bilinear",
-    "Bilinear MLPs",
-    summary,
-    parts,
-    tables,
-    figures,
-    cells=cells_of,
-    findings=lambda cells: findings(cells, SETTINGS["ranks"]),
-    facts=lambda parts: {"data": ", ".join(part.group[0] for part in parts)},
-    citation=CITATION,
-    needs_torch="The experiment bilinear",
-)
+def eigenvector_figure(networks: Mapping[str, Network], data: ImageData) -> Figure:
+    """Draw the eigenvector with the largest positive eigenvalue of every class, by variant."""
+    strongest = {variant: positive_images(network, data) for variant, network in networks.items()}
+    count = len(next(iter(strongest.values())))
+    classes = CLASSES.get(data.name, tuple(map(str, range(count))))
+    size = 0.92 * count + 1.0, 0.98 * len(strongest) + 0.25
+    figure, axes = new_figure(*size, len(strongest), count, squeeze=False)
+    for row, (variant, images) in zip(axes, strongest.items(), strict=True):
+        for ax, image in zip(row, images, strict=True):
+            limit = float(np.abs(image).max()) or 1.0
+            ax.imshow(image, cmap="RdBu_r", vmin=-limit, vmax=limit, interpolation="nearest")
+            ax.set(xticks=[], yticks=[])
+            ax.spines[:].set_visible(False)
+        row[0].set_ylabel(TITLES[variant].replace(" and ", "\nand "), fontsize=8)
+    for ax, name in zip(axes[0], classes, strict=True):
+        ax.set_title(name, fontsize=8)
+    return figure
+
+
+def positive_images(network: Network, data: ImageData) -> list[Array]:
+    """Return the eigenvector with the largest eigenvalue of every class, as images.
+
+    The sign of an eigenvector is arbitrary. It is chosen so that the product with the mean image of
+    the class is positive.
+    """
+    images = []
+    for label, pairs in enumerate(spectrum(network, centered=False).positive):
+        mean = data.X_train[data.y_train == label].mean(axis=0)
+        vector = pairs.eigenvectors[0] if len(pairs.eigenvectors) else np.zeros(len(mean))
+        images.append((vector if vector @ mean >= 0 else -vector).reshape(data.shape))
+    return images

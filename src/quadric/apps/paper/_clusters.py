@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import permutations, product
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,16 @@ from scipy.optimize import linprog
 from scipy.spatial import ConvexHull
 
 from quadric import Network, datasets
-from quadric.apps.paper._claims import NEEDS_FULL, Claim, Verdict
-from quadric.apps.paper._experiment import Context, Outcome, Table, new_figure
+from quadric.apps.paper._experiment import (
+    NEEDS_FULL,
+    Claim,
+    Context,
+    Outcome,
+    Table,
+    Verdict,
+    legend_below,
+    new_figure,
+)
 from quadric.checks import Array
 from quadric.geometry import Quadric
 from quadric.plotting import plot_clusters, plot_regions
@@ -99,7 +107,7 @@ def boundary_kinds(net: Network) -> list[str]:
 def run(context: Context) -> Outcome:
     """Train all networks with 5 seeds (3 seeds and a tenth of the epochs in a quick run)."""
     seeds, epochs = (5, EPOCHS) if context.full else (3, EPOCHS // 10)
-    cases = [(*case, epochs) for case in product(NETWORKS, range(seeds))]
+    cases = list(product(NETWORKS, range(seeds), (epochs,)))
     return outcome(context.map(train, cases, "clusters"), epochs)
 
 
@@ -112,34 +120,37 @@ def outcome(trained: Sequence[TrainedLayers], epochs: int) -> Outcome:
         by_thresholds, by_argmax, seconds = np.median(scores, axis=0).tolist()
         medians[name] = (by_thresholds, by_argmax, mine[0].network.n_parameters, seconds)
     seconds, count = medians["quadratic"][3], len({net.seed for net in trained})
-    table = Table(
-        "clusters",
-        "Six clusters: test accuracy, medians over the seeds",
-        ("model", "by thresholds", "by argmax", "parameters", "seconds"),
-        [(name, *values) for name, values in medians.items()],
-        "By thresholds: every output is on the correct side of 0.5. By argmax: the neuron of the "
-        "class has the largest output.",
-        {"by thresholds": ".2f", "by argmax": ".2f", "seconds": ".1f"},
-    )
-    shown = [
-        (net.seed, *boundary_kinds(net.network)) for net in trained if net.model == "quadratic"
-    ]
-    boundary_table = Table(
-        "cluster_boundaries",
-        f"The kind of each quadratic neuron's boundary after {epochs} epochs",
-        ("seed", *(f"class {k}" for k in range(6))),
-        shown,
-        "From the coefficients of the neurons.",
-    )
+    quadratic = [net for net in trained if net.model == "quadratic"]
+    boundaries = {net.seed: boundary_kinds(net.network) for net in quadratic}
     return Outcome(
         "clusters",
         "Six clusters, six neurons, no hidden layer",
         f"SGD with the paper's rate of {RATE} for {epochs} epochs ({seconds:.0f} s per run), 2000 "
         f"training and 500 test points per class, {count} seeds. The networks with hidden layers "
         "are trained with L-BFGS.",
-        [table, boundary_table],
-        [*quadratic_claims(trained, epochs), *linear_claims(medians, trained[0].seed)],
-        {"clusters": draw(next(net for net in trained if net.model == "quadratic"))},
+        [
+            Table(
+                "clusters",
+                "Six clusters: test accuracy, medians over the seeds",
+                ("model", "by thresholds", "by argmax", "parameters", "seconds"),
+                [(name, *values) for name, values in medians.items()],
+                "By thresholds: every output is on the correct side of 0.5. By argmax: the neuron "
+                "of the class has the largest output.",
+                {"by thresholds": ".2f", "by argmax": ".2f", "seconds": ".1f"},
+            ),
+            Table(
+                "cluster_boundaries",
+                f"The kind of each quadratic neuron's boundary after {epochs} epochs",
+                ("seed", *(f"class {k}" for k in range(6))),
+                [(seed, *kinds) for seed, kinds in boundaries.items()],
+                "From the coefficients of the neurons.",
+            ),
+        ],
+        [
+            *quadratic_claims(medians, list(boundaries.values()), epochs),
+            *linear_claims(medians, trained[0].seed),
+        ],
+        {"clusters": draw(quadratic[0])},
         {"epochs": epochs, "rate": RATE, "seeds": count, "seconds": seconds},
         {
             "clusters": "A quarter of the training points with the first seed. Left: the boundary "
@@ -149,26 +160,26 @@ def outcome(trained: Sequence[TrainedLayers], epochs: int) -> Outcome:
     )
 
 
-def quadratic_claims(trained: Sequence[TrainedLayers], epochs: int) -> list[Claim]:
+Medians = Mapping[str, tuple[float, ...]]
+
+
+def quadratic_claims(
+    medians: Medians, boundaries: Sequence[Sequence[str]], epochs: int
+) -> list[Claim]:
     """Judge the claims about the six quadratic neurons, in runs with the paper's epochs only."""
-    mine = [net for net in trained if net.model == "quadratic"]
-    judged, seeds = epochs == EPOCHS, len(mine)
-    thresholds, argmax = (
-        float(np.median([getattr(net, name) for net in mine])) for name in ("thresholded", "argmax")
-    )
-    boundaries = [boundary_kinds(net.network) for net in mine]
+    thresholds, argmax, *_ = medians["quadratic"]
+    judged, seeds = epochs == EPOCHS, len(boundaries)
     kinds = Counter(
         ", ".join(f"{kind} {number}" for kind, number in sorted(Counter(by_neuron).items()))
         for by_neuron in boundaries
     )
-    known = {kind for by_neuron in boundaries for kind in by_neuron} <= {"ellipse", "hyperbola"}
     note = "" if judged else f"; {epochs} of the {EPOCHS} epochs, {NEEDS_FULL}"
     return [
         Claim(
             "clusters-accuracy",
             "99.97 %",
             f"{thresholds:.2f} % by thresholds, {argmax:.2f} % by argmax{note}",
-            Verdict.of(thresholds >= 99.9 if judged else None),
+            Verdict.of(thresholds >= 99.9, judged=judged),
             Verdict.HOLDS,
             f"median of {seeds} seeds, at least 99.9 % by thresholds",
         ),
@@ -177,18 +188,17 @@ def quadratic_claims(trained: Sequence[TrainedLayers], epochs: int) -> list[Clai
             "a figure",
             "; ".join(f"{text} for {number} of {seeds} seeds" for text, number in kinds.items())
             + note,
-            Verdict.of(known if judged else None),
+            Verdict.of(set().union(*boundaries) <= {"ellipse", "hyperbola"}, judged=judged),
             Verdict.HOLDS,
             f"{seeds} seeds; the kind follows from the coefficients",
         ),
     ]
 
 
-def linear_claims(medians: Mapping[str, tuple[float, ...]], seed: int) -> list[Claim]:
+def linear_claims(medians: Medians, seed: int) -> list[Claim]:
     """Judge the claims about linear neurons by linear programs for the training points."""
     best, _, parameters, _ = medians["quadratic"]
     linear, linear_argmax, *_ = medians["linear"]
-    softmax = medians["linear, softmax"][1]
     hidden = ((width, *medians[f"{width} hidden, 6 linear"]) for width in WIDTHS)
     matches = (
         f"{width} hidden neurons ({count:.0f} parameters, {accuracy:.2f} %)"
@@ -198,9 +208,7 @@ def linear_claims(medians: Mapping[str, tuple[float, ...]], seed: int) -> list[C
     match = next(matches, "no network with up to 8 hidden neurons")
     (X, y), _ = data(seed)
     alone, together = sum(separable_from_the_rest(X, y)), separable_by_argmax(X, y)
-    verdict = Verdict.FAILS
-    if alone < 6:
-        verdict = Verdict.CONDITIONALLY if together else Verdict.HOLDS
+    verdict = Verdict.of(alone < 6 and not together, partly=alone < 6)
     by_thresholds = f"only if every neuron decides by its own threshold: {linear:.2f} %"
     method = f"linear programs for {len(X)} points, and training"
     return [
@@ -220,7 +228,7 @@ def linear_claims(medians: Mapping[str, tuple[float, ...]], seed: int) -> list[C
             "clusters-linear-layer",
             "not shown: no linear layer is trained",
             f"{by_thresholds}. By argmax, 6 linear neurons reach {linear_argmax:.2f} %, or "
-            f"{softmax:.2f} % with softmax",
+            f"{medians['linear, softmax'][1]:.2f} % with softmax",
             verdict,
             Verdict.UNKNOWN,
             method,
@@ -240,22 +248,13 @@ def linear_claims(medians: Mapping[str, tuple[float, ...]], seed: int) -> list[C
 def draw(trained: TrainedLayers) -> Figure:
     """Draw the paper's figure: each class and its neuron's boundary, and the decision regions."""
     (X, y), _ = data(trained.seed)
-    figure = new_figure(10, 4.6)
-    left, right = figure.subplots(1, 2)
+    figure, (left, right) = new_figure(10, 4.6, 1, 2)
     window = (-24.0, 8.0, -9.0, 19.0)
     plot_clusters(trained.network, X[::4], y[::4], left, window=window)
     plot_regions(trained.network, X[::4], y[::4], right, window=window, size=8, legend=False)
     left.set(title="each neuron's boundary in its class's color", xlabel="$x$", ylabel="$y$")
     right.set(title="the class of the largest output", xlabel="$x$", ylabel="$y$", aspect="equal")
-    handles, labels = left.get_legend_handles_labels()
-    figure.legend(
-        handles,
-        [f"class {label}" for label in labels],
-        loc="outside lower center",
-        ncols=6,
-        frameon=False,
-        markerscale=2.2,
-    )
+    legend_below(figure, left, 6, "class {}", markerscale=2.2)
     return figure
 
 
@@ -266,33 +265,33 @@ def separable_by_argmax(X: Array, y: Array) -> bool:
     """
     corners = _corners(X, y)
     rows = []
-    for own, points in enumerate(corners):
-        with_bias = np.column_stack([points, np.ones(len(points))])
-        for other in range(len(corners)):
-            if other != own:
-                blocks = np.zeros((len(points), len(corners), with_bias.shape[1]))
-                blocks[:, own], blocks[:, other] = with_bias, -with_bias
-                rows.append(blocks.reshape(len(points), -1))
+    for own, other in permutations(range(len(corners)), 2):
+        points = corners[own]
+        blocks = np.zeros((len(points), len(corners), points.shape[1]))
+        blocks[:, own], blocks[:, other] = points, -points
+        rows.append(blocks.reshape(len(points), -1))
     return _feasible(np.concatenate(rows))
 
 
 def separable_from_the_rest(X: Array, y: Array) -> list[bool]:
     """Return, for each class, whether one linear neuron can separate it from all the others."""
     corners = _corners(X, y)
-    separable = []
-    for own in range(len(corners)):
-        signed = [
-            (1 if k == own else -1) * np.column_stack([points, np.ones(len(points))])
-            for k, points in enumerate(corners)
-        ]
-        separable.append(_feasible(np.concatenate(signed)))
-    return separable
+    return [
+        _feasible(
+            np.concatenate([points if k == own else -points for k, points in enumerate(corners)])
+        )
+        for own in range(len(corners))
+    ]
 
 
 def _corners(X: Array, y: Array) -> list[Array]:
-    """Return the corners of each class's convex hull: a linear function is extreme at these."""
+    """Return the corners of each class's convex hull, and 1 for the bias.
+
+    A linear function is extreme at the corners.
+    """
     classes = [X[y == k] for k in np.unique(y)]
-    return [points[ConvexHull(points).vertices] for points in classes]
+    corners = [points[ConvexHull(points).vertices] for points in classes]
+    return [np.insert(points, points.shape[1], 1, axis=1) for points in corners]
 
 
 def _feasible(rows: Array) -> bool:

@@ -9,27 +9,26 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from quadric.apps.paper._claims import Claim, Verdict
-from quadric.apps.paper._comparison import (
+from quadric.apps.paper._experiment import (
+    NAMES,
     RULE,
-    Compared,
+    Claim,
+    Context,
+    Outcome,
     Part,
-    Results,
     Samples,
     Tests,
+    Verdict,
     are_enough,
     comparisons_table,
     differences,
-    samples_table,
-    seeds_of,
-)
-from quadric.apps.paper._experiment import (
-    NAMES,
-    Context,
-    Table,
+    facts_of,
     legend_below,
     line_style,
     new_figure,
+    run_parts,
+    samples,
+    samples_table,
 )
 from quadric.apps.paper.sweep import Measured, Study, StudyTask
 from quadric.datasets import ImageData
@@ -53,26 +52,63 @@ def train(task: StudyTask, settings: Mapping[str, Any], data: ImageData | None) 
 
 def parts(context: Context) -> list[Part]:
     """Return the runs; sizes larger than the data set are left out."""
-    parts = []
-    for size, (epochs, seeds) in SIZES.items():
-        if size <= len(context.data.X_train):
-            measures = tuple(f"after {count} epochs" for count in epochs)
-            study = Study("cnn-head", measures, train, {**SETTINGS, "epochs": list(epochs)})
-            tasks = [
+    return [
+        Part(
+            Study(
+                "cnn-head",
+                tuple(f"after {count} epochs" for count in epochs),
+                train,
+                {**SETTINGS, "epochs": list(epochs)},
+            ),
+            [
                 StudyTask(size, FEATURES, head, seed, size * epochs[-1] * 1.5e-4 + 1)
                 for head in HEADS
-                for seed in seeds_of(context, seeds)
-            ]
-            parts.append(Part(study, tasks, context.data))
-    return parts
+                for seed in context.all_seeds(seeds)
+            ],
+            context.data,
+        )
+        for size, (epochs, seeds) in SIZES.items()
+        if size <= len(context.data.X_train)
+    ]
 
 
-def summary(context: Context) -> str:
-    """Return the method and the data."""
-    return (
+def run(context: Context) -> Outcome:
+    """Train the networks, and compare both heads with the linear one."""
+    finished = run_parts(context, parts(context))
+    cells = samples(finished)
+    tests = {head: comparisons(cells, head) for head in CLAIMS}
+    judged = context.has_mnist and are_enough(cells)
+    return Outcome(
+        "cnn-head",
+        "Study: heads of a convolutional network",
         f"{context.data.name}: two convolutions with stride 2 (8 and 16 channels), a layer of "
         "features with ReLU, and a head with softmax, trained by Adam (learning rate "
-        f"{SETTINGS['rate']}, {SETTINGS['batch']} images per step). Only the head differs. {RULE}"
+        f"{SETTINGS['rate']}, {SETTINGS['batch']} images per step). Only the head differs. {RULE}",
+        [
+            samples_table(
+                "cnn_head",
+                "Test accuracy in percent",
+                ("images", "features", "head", "parameters of the head", "measured"),
+                {
+                    (size, features, head, PARAMETERS[NAMES[head]](10, features), measure): sample
+                    for (size, features, head, measure), sample in cells.items()
+                },
+            ),
+            comparisons_table(
+                "cnn_head_comparisons",
+                "Heads compared with the linear head",
+                ("head", "images", "features", "measured"),
+                {(head, *place): test for head in tests for place, test in tests[head].items()},
+                "In percentage points; p values are corrected by Holm's method for each head.",
+            ),
+        ],
+        [claim(cells, head, judged) for head in CLAIMS],
+        {"cnn_head": draw(tests)},
+        facts_of(finished),
+        {
+            "cnn_head": "Test accuracy of the network with a quadratic or reduced head minus its "
+            "accuracy with a linear head, with 2 standard errors."
+        },
     )
 
 
@@ -92,61 +128,25 @@ def claim(cells: Samples, head: str, judged: bool) -> Claim:
     tests = comparisons(cells, head).values()
     signs = [test.sign for test in tests]
     better, worse = signs.count(1), signs.count(-1)
-    if not judged or not (better or worse):
-        verdict = Verdict.UNKNOWN  # differences that are not significant decide nothing
-    elif worse or 2 * better > len(signs):
-        verdict = Verdict.of(not worse)
-    else:
-        verdict = Verdict.CONDITIONALLY  # in some of the rows
     return Claim(
         CLAIMS[head],
         "no experiment",
         f"significantly better in {better}, worse in {worse} of {len(signs)} rows; differences "
         f"from {min(test.difference for test in tests):+.2f} to "
         f"{max(test.difference for test in tests):+.2f} points",
-        verdict,
+        Verdict.of(
+            not worse and 2 * better > len(signs),
+            partly=not worse,  # in some of the rows
+            judged=judged and any(signs),  # differences that are not significant decide nothing
+        ),
         method="Welch's test, Holm over all rows. Not judged if no difference is significant",
     )
 
 
-def claims(results: Results) -> list[Claim]:
-    """Judge both heads."""
-    judged = results.context.data.name == "mnist" and are_enough(results.cells)
-    return [claim(results.cells, head, judged) for head in CLAIMS]
-
-
-def tables(results: Results) -> list[Table]:
-    """Return the accuracies, and the comparisons with the linear head."""
-    return [
-        samples_table(
-            "cnn_head",
-            "Test accuracy in percent",
-            ("images", "features", "head", "parameters of the head", "measured"),
-            {
-                (size, features, head, PARAMETERS[NAMES[head]](10, features), measure): sample
-                for (size, features, head, measure), sample in results.cells.items()
-            },
-        ),
-        comparisons_table(
-            "cnn_head_comparisons",
-            "Heads compared with the linear head",
-            ("head", "images", "features", "measured"),
-            {
-                (head, *place): test
-                for head in CLAIMS
-                for place, test in comparisons(results.cells, head).items()
-            },
-            "In percentage points; p values are corrected by Holm's method for each head.",
-        ),
-    ]
-
-
-def draw(cells: Samples) -> Figure:
+def draw(tests: Mapping[str, Tests]) -> Figure:
     """Draw the differences from the linear head."""
-    tests = {head: comparisons(cells, head) for head in CLAIMS}
     places = list(tests["quadratic"])
-    figure = new_figure(9.0, 3.4)
-    ax = figure.subplots()
+    figure, ax = new_figure(9.0, 3.4)
     for k, (head, mine) in enumerate(tests.items(), start=1):
         ax.errorbar(
             [i + 0.12 * (2 * k - 3) for i in range(len(mine))],
@@ -156,28 +156,14 @@ def draw(cells: Samples) -> Figure:
             **line_style(k, linestyle="", markersize=5, linewidth=1.5, label=f"{head} head"),
         )
     ax.axhline(0, color="#888888", linewidth=0.8)
-    labels = [f"{size:,} images\n{measure}" for size, _, measure in places]
-    ax.set_xticks(range(len(labels)), labels, fontsize=7, rotation=30)
+    ax.set_xticks(
+        range(len(places)),
+        [f"{size:,} images\n{measure}" for size, _, measure in places],
+        fontsize=7,
+        rotation=30,
+    )
     ax.set_title(f"{places[0][1]} features", fontsize=10)
-    ax.grid(alpha=0.25)
     ax.set_ylabel("difference, points")
+    ax.grid(alpha=0.25)
     legend_below(figure, ax, 2)
     return figure
-
-
-STUDY = Compared(
-    "cnn-head",
-    "Study: heads of a convolutional network",
-    summary,
-    parts,
-    tables,
-    lambda results: {
-        "cnn_head": (
-            draw(results.cells),
-            "Test accuracy of the network with a quadratic or reduced head minus its accuracy with "
-            "a linear head, with 2 standard errors.",
-        )
-    },
-    claims,
-    needs_torch="The study cnn-head",
-)

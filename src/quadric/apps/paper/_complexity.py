@@ -11,9 +11,16 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from quadric import Network
-from quadric.apps.paper._claims import Claim, Verdict
 from quadric.apps.paper._cost import FORMS, form_rows, seconds_per_step
-from quadric.apps.paper._experiment import MODELS, Context, Outcome, Table, new_figure
+from quadric.apps.paper._experiment import (
+    MODELS,
+    Claim,
+    Context,
+    Outcome,
+    Table,
+    Verdict,
+    new_figure,
+)
 from quadric.plotting import color_of, marker_of
 from quadric.reference import (
     COUNTS,
@@ -86,13 +93,15 @@ def growth(sizes: tuple[int, ...], timed: tuple[int, ...]) -> list[tuple[Any, ..
     rows: list[tuple[Any, ...]] = []
     for model, kind in MODELS.items():
         seconds = [seconds_per_step((n, n), (kind,)) for n in timed]
-        exponents = (
-            _exponent(sizes, [step_count(model, n, n) for n in sizes]),
-            _exponent(sizes, [PARAMETERS[model](n, n) for n in sizes]),
-            _exponent(timed, seconds),
-        )
         rows.append(
-            (model.upper(), "n³" if model == "qnn" else "n²", *exponents, 1e6 * seconds[-1])
+            (
+                model.upper(),
+                "n³" if model == "qnn" else "n²",
+                _exponent(sizes, [step_count(model, n, n) for n in sizes]),
+                _exponent(sizes, [PARAMETERS[model](n, n) for n in sizes]),
+                _exponent(timed, seconds),
+                1e6 * seconds[-1],
+            )
         )
     block_product = next(form for form in FORMS if form.name == "QNN, block product A Q")
     exponent = _exponent(sizes, [block_product.count(n, n) for n in sizes])
@@ -112,58 +121,59 @@ def run(context: Context) -> Outcome:
     exponents = growth((256, 512, 1024), (64, 128, 256) if context.full else (32, 64, 128))
     forms = form_rows(rounds=100 if context.full else 20)
     timed = ("time of an SGD step", "microseconds at the largest")
-    tables = [
-        Table(
-            "multiplications",
-            f"Multiplications for one layer of m = {m} neurons with n = {n} inputs",
-            ("model", "step", "printed", "formula", "counted", "printed - counted", "why"),
-            counted,
-            "Counted by running the reference on numbers that count their multiplications; g, g' "
-            "and the loss are not counted.",
-        ),
-        Table(
-            "memory",
-            f"Memory for one layer of m = {m} neurons with n = {n} inputs, for one sample",
-            (
-                "model",
-                "extra numbers, printed",
-                "extra numbers, held",
-                "bytes of parameters",
-                "bytes cached",
-            ),
-            memory(m, n),
-            "Extra numbers are those beyond the ANN's parameters and activations. Bytes are those "
-            "that the layers hold in float32, with Q stored as its triangle. The printed 2mn for "
-            "the QNN counts V twice; the layers compute from the triangle and do not keep V.",
-        ),
-        Table(
-            "growth",
-            "Exponents of n, for n neurons with n inputs",
-            ("model", "printed", "multiplications", "parameters", *timed),
-            exponents,
-            "Exponents are computed from the two largest sizes. The time is that of the compiled "
-            "loop on dense inputs. At these sizes, the QNN's Q outgrows the processor's cache, "
-            "which increases its exponent.",
-            dict.fromkeys(("multiplications", "parameters", timed[0]), ".2f") | {timed[1]: ".1f"},
-        ),
-        Table(
-            "forms",
-            "One step of 784-30-10 networks, computed in different ways",
-            ("form", "last layer", "network", "network / ANN", "microseconds", "time / ANN"),
-            forms,
-            "Multiplications of the last layer and of the whole network, and the time of a step in "
-            "NumPy. The triangle needs the fewest products for z but does not give V, which the "
-            "backward pass needs.",
-            dict.fromkeys(("network / ANN", "time / ANN"), ".2f") | {"microseconds": ".1f"},
-        ),
-    ]
     return Outcome(
         "complexity",
         "Multiplications and memory",
         "The paper's two tables, from its formulas, from corrected formulas, and by counting. The "
         "last table explains the ratio of training times, and what the cached V saves.",
-        tables,
-        claims_of(counted, exponents, {row[0]: row for row in forms}),
+        [
+            Table(
+                "multiplications",
+                f"Multiplications for one layer of m = {m} neurons with n = {n} inputs",
+                ("model", "step", "printed", "formula", "counted", "printed - counted", "why"),
+                counted,
+                "Counted by running the reference on numbers that count their multiplications; g, "
+                "g' and the loss are not counted.",
+            ),
+            Table(
+                "memory",
+                f"Memory for one layer of m = {m} neurons with n = {n} inputs, for one sample",
+                (
+                    "model",
+                    "extra numbers, printed",
+                    "extra numbers, held",
+                    "bytes of parameters",
+                    "bytes cached",
+                ),
+                memory(m, n),
+                "Extra numbers are those beyond the ANN's parameters and activations. Bytes are "
+                "those that the layers hold in float32, with Q stored as its triangle. The printed "
+                "2mn for the QNN counts V twice; the layers compute from the triangle and do not "
+                "keep V.",
+            ),
+            Table(
+                "growth",
+                "Exponents of n, for n neurons with n inputs",
+                ("model", "printed", "multiplications", "parameters", *timed),
+                exponents,
+                "Exponents are computed from the two largest sizes. The time is that of the "
+                "compiled loop on dense inputs. At these sizes, the QNN's Q outgrows the "
+                "processor's cache, which increases its exponent.",
+                dict.fromkeys(("multiplications", "parameters", timed[0]), ".2f")
+                | {timed[1]: ".1f"},
+            ),
+            Table(
+                "forms",
+                "One step of 784-30-10 networks, computed in different ways",
+                ("form", "last layer", "network", "network / ANN", "microseconds", "time / ANN"),
+                forms,
+                "Multiplications of the last layer and of the whole network, and the time of a "
+                "step in NumPy. The triangle needs the fewest products for z but does not give V, "
+                "which the backward pass needs.",
+                dict.fromkeys(("network / ANN", "time / ANN"), ".2f") | {"microseconds": ".1f"},
+            ),
+        ],
+        [*claims_of(counted, exponents), *form_claims(forms)],
         {"complexity": draw()},
         {"m": m, "n": n},
         {
@@ -176,14 +186,23 @@ def run(context: Context) -> Outcome:
 
 def draw() -> Figure:
     """Draw the multiplications of a step against n."""
-    figure = new_figure(5.4, 4)
-    ax = figure.subplots()
+    figure, ax = new_figure(5.4, 4)
     sizes = [2**k for k in range(2, 11)]
     for k, model in enumerate(MODELS):
-        counted = [step_count(model, n, n) for n in sizes]
-        paper = [sum(printed(model, step, n, n) for step in STEPS) for n in sizes]
-        ax.loglog(sizes, counted, marker=marker_of(k), color=color_of(k), label=model.upper())
-        ax.loglog(sizes, paper, "--", color=color_of(k), linewidth=1)
+        ax.loglog(
+            sizes,
+            [step_count(model, n, n) for n in sizes],
+            marker=marker_of(k),
+            color=color_of(k),
+            label=model.upper(),
+        )
+        ax.loglog(
+            sizes,
+            [sum(printed(model, step, n, n) for step in STEPS) for n in sizes],
+            "--",
+            color=color_of(k),
+            linewidth=1,
+        )
     ax.plot([], [], "--", color="#444444", linewidth=1, label="as printed")
     ax.set(xlabel="n neurons with n inputs", ylabel="multiplications for one sample")
     ax.legend(frameon=False)
@@ -194,8 +213,6 @@ NOT_ERRORS = {("ANN", "update")}  # one of two correct ways to count
 COUNT = "exact: count"
 NEAR = 1.25  # the factor by which ratios of counts and of times may differ
 
-Forms = Mapping[str, tuple[Any, ...]]  # the rows of `form_rows` by name
-
 
 def printed(model: str, step: str, m: int, n: int) -> int:
     """Return the printed total of a step: the ANN's count plus the printed extra."""
@@ -204,19 +221,19 @@ def printed(model: str, step: str, m: int, n: int) -> int:
 
 
 def claims_of(
-    counted: Sequence[tuple[Any, ...]], exponents: Sequence[tuple[Any, ...]], forms: Forms
+    counted: Sequence[tuple[Any, ...]], exponents: Sequence[tuple[Any, ...]]
 ) -> list[Claim]:
-    """Judge the claims; the arguments are the rows of the tables of counts, growth and forms."""
+    """Judge the claims; the arguments are the rows of the tables of counts and growth."""
     wrong = [f"{row[0]} {row[1]}" for row in counted if row[5] and row[:2] not in NOT_ERRORS]
     # by the paper's own counts; layer 1 of 784-30-10 has no backward pass
     A_BP = sum(printed("ann", step, 10, 30) for step in ("backward", "update"))
-    omitted = printed("ann", "update", 30, 784)
+    omitted, literal = printed("ann", "update", 30, 784), exponents[-1][2]
     return [
         Claim(
             "table-1",
             "contradicts the sums R_FP and R_BP in the text",
             "the counts differ for: " + ", ".join(wrong) if wrong else "all counts agree",
-            Verdict.FAILS if wrong else Verdict.HOLDS,
+            Verdict.of(not wrong),
             Verdict.FAILS,
             COUNT,
         ),
@@ -225,101 +242,76 @@ def claims_of(
             "the sum omits layer 1, which the algorithm updates",
             f"for 784-30-10, the printed A_BP is {A_BP}; the update of layer 1, which it omits, "
             f"takes {omitted} more",
-            Verdict.FAILS if omitted else Verdict.HOLDS,
+            Verdict.of(not omitted),
             Verdict.FAILS,
             COUNT,
         ),
         _growth_claim("asymptotic-time", {row[0]: row[2] for row in exponents}),
         _growth_claim("asymptotic-space", {row[0]: row[3] for row in exponents}),
-        _block_product_claim(exponents[-1][2]),
-        _caching_claim(forms),
-        _time_claim(forms),
-        _library_claim(forms),
+        Claim(
+            "asymptotic-time-literal",
+            "its counts skip the zeros of A",
+            f"this product takes m²n² multiplications, exponent {literal:.2f}. O(n³) holds if the "
+            "zeros of A are skipped, for example with one product per neuron",
+            Verdict.of(literal < 3.1),
+            Verdict.UNKNOWN,
+            COUNT,
+        ),
     ]
 
 
 def _growth_claim(name: str, exponents: Mapping[str, float]) -> Claim:
-    holds = all(abs(exponents[model] - n) < 0.1 for model, n in (("QNN", 3), ("RPQNN", 2)))
     return Claim(
         name,
         "follows from the printed counts",
         "exponents of n: "
         + ", ".join(f"{exponents[model]:.2f} ({model})" for model in ("QNN", "ANN", "RPQNN")),
-        Verdict.HOLDS if holds else Verdict.FAILS,
+        Verdict.of(abs(exponents["QNN"] - 3) < 0.1 and abs(exponents["RPQNN"] - 2) < 0.1),
         Verdict.HOLDS,
         "exact: counts for 512 and 1024 neurons and inputs",
     )
 
 
-def _block_product_claim(exponent: float) -> Claim:
-    return Claim(
-        "asymptotic-time-literal",
-        "its counts skip the zeros of A",
-        f"this product takes m²n² multiplications, exponent {exponent:.2f}. O(n³) holds if the "
-        "zeros of A are skipped, for example with one product per neuron",
-        Verdict.HOLDS if exponent < 3.1 else Verdict.FAILS,
-        Verdict.UNKNOWN,
-        COUNT,
-    )
-
-
-def _caching_claim(forms: Forms) -> Claim:
-    cached, again = forms["QNN, V cached"], forms["QNN, V computed again in the backward pass"]
+def form_claims(forms: Sequence[tuple[Any, ...]]) -> list[Claim]:
+    """Judge the claims about caching and time; `forms` are the rows of `form_rows`."""
+    _, cached, again, _, literal, kronecker, reduced, twice = forms
     saved, timed = (f"{100 * (1 - cached[k] / again[k]):.0f} %" for k in (1, 4))
-    reduced, twice = forms["RPQNN, v1 and v2 cached"], forms["RPQNN, v1 and v2 computed again"]
-    saves = cached[1] < again[1] and reduced[1] < twice[1]
-    return Claim(
-        "caching",
-        "derived, not quantified",
-        f"it saves {again[1] - cached[1]} of the {again[1]} multiplications of the last layer "
-        f"of 784-30-10 ({saved}), and {timed} of the time of a step of this network in NumPy. "
-        "With n neurons and n inputs, it saves up to 40 %. "
-        f"Caching v1 and v2 saves {twice[1] - reduced[1]} of {twice[1]}",
-        Verdict.HOLDS if saves else Verdict.FAILS,
-        Verdict.HOLDS,
-        COUNT,
-    )
-
-
-def _time_claim(forms: Forms) -> Claim:
-    cached, literal = forms["QNN, V cached"], forms["QNN, block product A Q"]
-    kronecker = forms["QNN, block product and full Kronecker product"]
-    reduced = forms["RPQNN, v1 and v2 cached"]
-    ann = sum(
-        printed("ann", step, m, n)
-        for step, m, n in (
-            ("forward", 30, 784),
-            ("update", 30, 784),
-            *((step, 10, 30) for step in STEPS),
-        )
-    )
-    extra = sum(PRINTED_COUNTS["qnn", f"extra {step}"](10, 30) for step in STEPS)
-    ratios = ((form[3], form[5]) for form in (cached, literal, kronecker, reduced))
-    near = all(1 / NEAR < count / time < NEAR for count, time in ratios)
-    return Claim(
-        "multiplications-measure-time",
-        f"its counts give QNN / ANN = {(ann + extra) / ann:.2f}, its times 3.67",
-        f"counts give {cached[3]:.2f} if V is computed without the zeros of A, {literal[3]:.2f}"
-        f" with the block product, and {kronecker[3]:.2f} with the full Kronecker product. "
-        f"The times in NumPy are {cached[5]:.2f}, {literal[5]:.2f} and {kronecker[5]:.2f} times"
-        " those of the ANN. The products as printed, with all zeros of A, come nearest to 3.67",
-        Verdict.HOLDS if near else Verdict.FAILS,
-        Verdict.FAILS,
-        "holds if the ratios to the ANN of counts and times agree within a factor "
-        f"{NEAR} for four forms",
-    )
-
-
-def _library_claim(forms: Forms) -> Claim:
-    cached = forms["QNN, V cached"]
-    kronecker = forms["QNN, block product and full Kronecker product"]
-    return Claim(
-        "library-operations",
-        "no counts or times of the library operations",
-        "only if the zeros of A and the second triangle are skipped. The block product and the "
-        f"Kronecker product of a library take {kronecker[1]} multiplications for the last layer of "
-        f"784-30-10, one product per neuron {cached[1]}",
-        Verdict.CONDITIONALLY if kronecker[1] > cached[1] else Verdict.HOLDS,
-        Verdict.UNKNOWN,
-        COUNT,
-    )
+    first = sum(printed("ann", step, 30, 784) for step in ("forward", "update"))
+    ann = first + sum(printed("ann", step, 10, 30) for step in STEPS)
+    qnn = first + sum(printed("qnn", step, 10, 30) for step in STEPS)
+    near = (1 / NEAR < form[3] / form[5] < NEAR for form in (cached, literal, kronecker, reduced))
+    return [
+        Claim(
+            "caching",
+            "derived, not quantified",
+            f"it saves {again[1] - cached[1]} of the {again[1]} multiplications of the last layer "
+            f"of 784-30-10 ({saved}), and {timed} of the time of a step of this network in NumPy. "
+            "With n neurons and n inputs, it saves up to 40 %. "
+            f"Caching v1 and v2 saves {twice[1] - reduced[1]} of {twice[1]}",
+            Verdict.of(cached[1] < again[1] and reduced[1] < twice[1]),
+            Verdict.HOLDS,
+            COUNT,
+        ),
+        Claim(
+            "multiplications-measure-time",
+            f"its counts give QNN / ANN = {qnn / ann:.2f}, its times 3.67",
+            f"counts give {cached[3]:.2f} if V is computed without the zeros of A, {literal[3]:.2f}"
+            f" with the block product, and {kronecker[3]:.2f} with the full Kronecker product. "
+            f"The times in NumPy are {cached[5]:.2f}, {literal[5]:.2f} and {kronecker[5]:.2f} times"
+            " those of the ANN. The products as printed, with all zeros of A, come nearest to 3.67",
+            Verdict.of(all(near)),
+            Verdict.FAILS,
+            "holds if the ratios to the ANN of counts and times agree within a factor "
+            f"{NEAR} for four forms",
+        ),
+        Claim(
+            "library-operations",
+            "no counts or times of the library operations",
+            "only if the zeros of A and the second triangle are skipped. The block product and the "
+            f"Kronecker product of a library take {kronecker[1]} multiplications for the last "
+            f"layer of 784-30-10, one product per neuron {cached[1]}",
+            Verdict.CONDITIONALLY if kronecker[1] > cached[1] else Verdict.HOLDS,
+            Verdict.UNKNOWN,
+            COUNT,
+        ),
+    ]

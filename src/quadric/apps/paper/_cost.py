@@ -95,13 +95,16 @@ def seconds_per_step(sizes: Sequence[int], kinds: Sequence[str], *, nonzero: flo
 
 
 def _multiplications(sizes: Sequence[int], kinds: Sequence[str]) -> list[int]:
-    shapes = zip(pairwise(sizes), kinds, strict=True)
-    return [step_count(NAMES[kind], m, n, first=l == 0) for l, ((n, m), kind) in enumerate(shapes)]
+    return [
+        step_count(NAMES[kind], m, n, first=l == 0)
+        for l, (kind, (n, m)) in enumerate(zip(kinds, pairwise(sizes), strict=True))
+    ]
 
 
 def _parameters(sizes: Sequence[int], kinds: Sequence[str]) -> int:
-    shapes = zip(pairwise(sizes), kinds, strict=True)
-    return sum(PARAMETERS[NAMES[kind]](m, n) for (n, m), kind in shapes)
+    return sum(
+        PARAMETERS[NAMES[kind]](m, n) for kind, (n, m) in zip(kinds, pairwise(sizes), strict=True)
+    )
 
 
 Layer = dict[str, Array]
@@ -121,7 +124,7 @@ class Form:
     backward : callable(layer, a, cached, delta)
         Returns dL/da and the values that the update uses again.
     update : callable(layer, a, reused, scaled)
-        Changes the parameters in place; `scaled` is eta delta.
+        Changes the parameters other than W and b in place; `scaled` is eta delta.
     count : callable(m, n)
         The multiplications of a step of this layer.
     """
@@ -144,12 +147,12 @@ def product_per_neuron(layer: Layer, a: Array) -> Array:
     return np.asarray(layer["Q"] @ a)  # Q is symmetric
 
 
-def _cached(V: Callable[[Layer, Array], Array]) -> Any:
-    def forward(layer: Layer, a: Array) -> tuple[Array, Any]:
-        v = V(layer, a)
-        return layer["b"] + (layer["W"] + v) @ a, v
-
-    return forward
+def _forward_qnn(
+    product: Callable[[Layer, Array], Array], layer: Layer, a: Array
+) -> tuple[Array, Any]:
+    """z by Algorithm 1, and V."""
+    V = product(layer, a)
+    return layer["b"] + (layer["W"] + V) @ a, V
 
 
 def _forward_triangle(layer: Layer, a: Array) -> tuple[Array, Any]:
@@ -170,17 +173,11 @@ def _M(a: Array) -> Array:
 
 
 def _update_qnn(layer: Layer, a: Array, reused: Any, scaled: Array) -> None:
-    layer["W"] -= np.outer(scaled, a)
     layer["Q"] -= scaled[:, None, None] * _M(a)
 
 
 def _update_kronecker(layer: Layer, a: Array, reused: Any, scaled: Array) -> None:
-    layer["W"] -= np.outer(scaled, a)
     layer["Q"] -= np.kron(scaled[:, None], _M(a)).reshape(layer["Q"].shape)
-
-
-def _update_ann(layer: Layer, a: Array, reused: Any, scaled: Array) -> None:
-    layer["W"] -= np.outer(scaled, a)
 
 
 def _factors(layer: Layer, a: Array) -> tuple[Array, Array]:
@@ -198,9 +195,8 @@ def _backward_rpqnn(layer: Layer, a: Array, cached: Any, delta: Array) -> tuple[
 
 
 def _update_rpqnn(layer: Layer, a: Array, reused: Any, scaled: Array) -> None:
-    v1, v2 = reused
+    v1, _ = reused
     layer["c"] -= scaled * v1
-    layer["W"] -= np.outer(scaled * v2, a)
     layer["U"] -= np.outer(scaled * v1, a)
 
 
@@ -212,13 +208,13 @@ FORMS = (
         "ann",
         lambda layer, a: (layer["W"] @ a + layer["b"], None),
         lambda layer, a, cached, delta: (layer["W"].T @ delta, None),
-        _update_ann,
+        lambda layer, a, reused, scaled: None,
         partial(step_count, "ann"),
     ),
     Form(
         "QNN, V cached",
         "qnn",
-        _cached(product_per_neuron),
+        partial(_forward_qnn, product_per_neuron),
         _backward_qnn,
         _update_qnn,
         _qnn,
@@ -226,7 +222,7 @@ FORMS = (
     Form(
         "QNN, V computed again in the backward pass",
         "qnn",
-        _cached(product_per_neuron),
+        partial(_forward_qnn, product_per_neuron),
         lambda layer, a, cached, delta: _backward_qnn(layer, a, None, delta),
         _update_qnn,
         lambda m, n: _qnn(m, n) + m * n * n,
@@ -242,7 +238,7 @@ FORMS = (
     Form(
         "QNN, block product A Q",
         "qnn",
-        _cached(block_product),
+        partial(_forward_qnn, block_product),
         _backward_qnn,
         _update_qnn,
         lambda m, n: _qnn(m, n) + QNN_FORWARD_COUNTS["dense blocks"](m, n) - m * n * n,
@@ -250,7 +246,7 @@ FORMS = (
     Form(
         "QNN, block product and full Kronecker product",
         "qnn",
-        _cached(block_product),
+        partial(_forward_qnn, block_product),
         _backward_qnn,
         _update_kronecker,
         lambda m, n: (
@@ -302,17 +298,16 @@ def train_step(form: Form, hidden: Layer, output: Layer, x: Array, y: Array) -> 
     below = a * (1 - a) * back
     scaled = RATE * delta
     form.update(output, a, reused, scaled)
-    output["b"] -= scaled if form.model != "rpqnn" else scaled * reused[1]
-    scaled = RATE * below
-    hidden["b"] -= scaled
-    hidden["W"] -= np.outer(scaled, x)
+    by_w = scaled if form.model != "rpqnn" else scaled * reused[1]
+    for layer, inputs, change in ((output, a, by_w), (hidden, x, RATE * below)):
+        layer["b"] -= change
+        layer["W"] -= np.outer(change, inputs)
     return below
 
 
 def network_count(form: Form) -> int:
     """Return the multiplications of a step of the whole network: layer 1 has no backward pass."""
-    first = step_count("ann", HIDDEN, INPUTS, first=True)
-    return first + form.count(OUTPUTS, HIDDEN)
+    return step_count("ann", HIDDEN, INPUTS, first=True) + form.count(OUTPUTS, HIDDEN)
 
 
 def time_steps(steps: int, rounds: int) -> dict[str, float]:

@@ -1,21 +1,26 @@
-"""The settings of an experiment (`Context`), its result (`Outcome`), and the list of experiments.
+"""The form of every experiment and study, and the list of them.
 
-The module of an experiment is imported when the experiment is used.
+An experiment is a module with a function `run`, which takes the settings (`Context`) and returns
+tables, verdicts (`Claim`) and figures (`Outcome`). A study also has a function `parts`, which
+returns the repeated runs that it compares. The module is imported when the experiment is used.
 """
 
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from importlib import import_module
 from typing import Any
 
 from joblib import Parallel, delayed
 from matplotlib.figure import Figure
 
-from quadric.apps.paper._claims import Claim
-from quadric.apps.paper.sweep import Recipe, Store
+from quadric import Network
+from quadric.apps.paper._statistics import Comparison, Sample, contrast, holm, sample_of
+from quadric.apps.paper.sweep import Recipe, Run, Store, Study, StudyTask, run_sweep
 from quadric.datasets import ImageData
 from quadric.plotting import color_of, marker_of
-from quadric.utils import one_blas_thread
+from quadric.utils import one_blas_thread, require
 
 # The paper's names for the networks, and the kinds of their layers.
 MODELS = {"ann": "linear", "qnn": "quadratic", "rpqnn": "reduced"}
@@ -65,6 +70,15 @@ class Context:
         assert self.images is not None
         return self.images
 
+    @property
+    def has_mnist(self) -> bool:
+        """Whether the images are MNIST, so that results can be compared with the paper's."""
+        return self.data.name == "mnist"
+
+    def all_seeds(self, default: int) -> range:
+        """Return the seeds: `default` of them, unless the context has another number."""
+        return range(self.first_seed, self.first_seed + (self.seeds or default))
+
     def map(
         self, function: Callable[..., Any], cases: Sequence[tuple[Any, ...]], name: str
     ) -> list[Any]:
@@ -76,6 +90,56 @@ class Context:
                 results.append(result)
                 self.progress(len(results), len(cases), f"{name}: {len(results)} of {len(cases)}")
         return results
+
+
+# ---- the result of an experiment -----------------------------------------------------------------
+
+NEEDS_FULL = "not judged: needs --full"  # the note of a quick run on a claim it cannot decide
+
+
+class Verdict(StrEnum):
+    """Whether a statement holds."""
+
+    HOLDS = "holds"
+    CONDITIONALLY = "holds with a condition"
+    FAILS = "does not hold"
+    UNKNOWN = "cannot be judged"
+
+    @classmethod
+    def of(cls, holds: object, *, partly: object = False, judged: object = True) -> "Verdict":
+        """Return the verdict on a statement that holds, or holds `partly`, if it can be judged."""
+        if not judged:
+            return cls.UNKNOWN
+        if holds:
+            return cls.HOLDS
+        return cls.CONDITIONALLY if partly else cls.FAILS
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What an experiment finds about a statement of the paper.
+
+    Attributes
+    ----------
+    id : str
+        The statement in `claims.toml`.
+    paper, ours : str
+        What the paper prints, and what we find. Names the condition or the reason where the
+        verdict needs one.
+    verdict : Verdict
+        The verdict on our numbers.
+    paper_verdict : Verdict
+        The verdict on the paper's own numbers, figures or derivation.
+    method : str
+        How our verdict was reached, for example 'Welch's test, Holm over 60 rows'.
+    """
+
+    id: str
+    paper: str
+    ours: str
+    verdict: Verdict
+    paper_verdict: Verdict = Verdict.UNKNOWN
+    method: str = ""
 
 
 @dataclass(frozen=True)
@@ -149,23 +213,171 @@ class Outcome:
     citation: str = ""
 
 
-def new_figure(width: float, height: float) -> Figure:
-    """Return an empty figure of this size in inches."""
-    return Figure(figsize=(width, height), layout="constrained", dpi=150)
+def new_figure(
+    width: float, height: float, rows: int = 1, columns: int = 1, **options: Any
+) -> tuple[Figure, Any]:
+    """Return a figure of this size in inches, and its axes: one, or an array of them."""
+    figure = Figure(figsize=(width, height), layout="constrained", dpi=150)
+    return figure, figure.subplots(rows, columns, **options)
 
 
 def line_style(k: int, **options: Any) -> dict[str, Any]:
     """Return the options of matplotlib for line k: its color, marker, size and width."""
-    style = {"color": color_of(k), "marker": marker_of(k), "markersize": 4, "linewidth": 1.3}
-    return style | options
+    return {
+        "color": color_of(k),
+        "marker": marker_of(k),
+        "markersize": 4,
+        "linewidth": 1.3,
+        **options,
+    }
 
 
-def legend_below(figure: Figure, ax: Any, columns: int, **options: Any) -> None:
-    """Draw the legend of an axis below the whole figure."""
+def legend_below(figure: Figure, ax: Any, columns: int, text: str = "{}", **options: Any) -> None:
+    """Draw the legend of an axis below the whole figure; `text` is the form of its labels."""
     handles, labels = ax.get_legend_handles_labels()
-    figure.legend(
-        handles, labels, loc="outside lower center", ncols=columns, frameon=False, **options
+    options |= {"loc": "outside lower center", "ncols": columns, "frameon": False}
+    figure.legend(handles, [text.format(label) for label in labels], **options)
+
+
+# ---- studies: repeated runs, stored and compared -------------------------------------------------
+
+ENOUGH = 10  # runs per cell; with fewer, the numbers are shown without a verdict
+RULE = (
+    "Means are compared by Welch's test with Holm's correction over the rows of a table, at 5 %. "
+    f"With fewer than {ENOUGH} runs per cell there is no verdict."
+)
+
+Group = tuple[Any, ...]  # the key of a cell, such as (data set, size, width, kind, measure)
+Samples = Mapping[Group, Sample]
+Tests = Mapping[Group, Comparison]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Runs of one study with one group of settings, such as one data set.
+
+    `group` comes first in the keys that `samples` returns. `keep` is called with the task and the
+    network of every newly finished run that returns a network.
+    """
+
+    study: Study
+    tasks: Sequence[StudyTask]
+    data: ImageData | None = None
+    group: Group = ()
+    keep: Callable[[Any, Network], object] | None = None
+
+
+Finished = Sequence[tuple[Part, Sequence[Run]]]
+
+
+def run_parts(context: Context, parts: Sequence[Part]) -> Finished:
+    """Run the tasks that are not in the store, and return every part with its runs."""
+    assert context.store is not None
+    total, done = sum(task.cost for part in parts for task in part.tasks), 0.0
+    finished: list[tuple[Part, list[Run]]] = []
+    for part in parts:
+
+        def on_result(run: Run, count: int, wanted: int, name: str = part.study.name) -> None:
+            nonlocal done
+            done += run.task.cost
+            context.progress(done, total, f"{name}: run {count} of {wanted} in this part")
+
+        runs = run_sweep(
+            part.tasks,
+            part.study,
+            part.data,
+            context.store,
+            jobs=context.jobs,
+            dask=context.dask,
+            on_result=on_result,
+            on_model=part.keep,
+        )
+        finished.append((part, runs))
+        # with the runs found in the store
+        done = sum(task.cost for one, _ in finished for task in one.tasks)
+        context.progress(done, total, part.study.name)
+    return finished
+
+
+def facts_of(finished: Finished) -> dict[str, Any]:
+    """Return the number of runs, their time and their processors."""
+    runs = [run for _, runs_of_part in finished for run in runs_of_part]
+    return {
+        "runs": len(runs),
+        "seconds of all runs": sum(run.result.seconds for run in runs),
+        "processors": sorted({run.environment.cpu for run in runs}),
+    }
+
+
+def samples(finished: Finished) -> dict[Group, Sample]:
+    """Return samples in percent by (*group, size, hidden, kind, measure), over the seeds."""
+    values: dict[Group, list[float]] = defaultdict(list)
+    for part, runs in finished:
+        for run in runs:
+            place = (*part.group, run.task.size, run.task.hidden, run.task.kind)
+            for measure, value in zip(part.study.measures, run.result.accuracies, strict=True):
+                values[*place, measure].append(100 * value)
+    return {key: sample_of(numbers) for key, numbers in values.items()}
+
+
+def are_enough(cells: Samples) -> bool:
+    """Return whether every cell has enough runs for a verdict."""
+    return min(sample.runs for sample in cells.values()) >= ENOUGH
+
+
+def differences(pairs: Mapping[Any, tuple[Sample, Sample]]) -> dict[Any, Comparison]:
+    """Compare the two samples of every pair; the p values are corrected by Holm's method."""
+    return holm({key: contrast((1, one), (-1, other)) for key, (one, other) in pairs.items()})
+
+
+def sign_text(test: Comparison) -> str:
+    """Return whether a difference is significant, in a word."""
+    return {1: "higher", -1: "lower", 0: "undecided"}[test.sign]
+
+
+def samples_table(
+    name: str,
+    title: str,
+    columns: Sequence[str],
+    rows: Mapping[Group, Sample],
+    note: str = "",
+    statistics: Sequence[str] = ("mean", "std", "runs"),
+) -> Table:
+    """Return a table of samples; `columns` name the parts of their keys."""
+    return Table(
+        name,
+        title,
+        (*columns, *statistics),
+        [(*key, *(getattr(sample, name) for name in statistics)) for key, sample in rows.items()],
+        note,
+        {name: ".2f" for name in statistics if name != "runs"},
     )
+
+
+def comparisons_table(
+    name: str,
+    title: str,
+    columns: Sequence[str],
+    tests: Tests,
+    note: str,
+    difference: str = "difference",
+    significant: str = "is",
+) -> Table:
+    """Return a table of comparisons; `columns` name the parts of their keys."""
+    return Table(
+        name,
+        title,
+        (*columns, difference, "standard error", "p", significant),
+        [
+            (*key, test.difference, test.error, test.p, sign_text(test))
+            for key, test in tests.items()
+        ],
+        note,
+        {difference: "+.2f", "standard error": ".2f", "p": ".2g"},
+    )
+
+
+# ---- the list ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -179,12 +391,16 @@ class Experiment:
     needs_fashion: bool = False
 
 
-def _later(module: str, name: str) -> Callable[[Context], Any]:
-    """Return a function that imports a module, and calls its function or its study's method."""
+def _later(module: str, name: str, torch_for: str = "") -> Callable[[Context], Any]:
+    """Return a function that imports a module, and calls its function.
+
+    `torch_for` is what needs torch, for the message if it is not installed; empty if nothing does.
+    """
 
     def call(context: Context) -> Any:
-        imported: Any = import_module(f"quadric.apps.paper.{module}")
-        return getattr(getattr(imported, "STUDY", imported), name)(context)
+        if torch_for:
+            require("torch", extra="torch", by=torch_for)
+        return getattr(import_module(f"quadric.apps.paper.{module}"), name)(context)
 
     return call
 
@@ -196,15 +412,20 @@ def _experiment(module: str, quick: float, full: float, **needs: bool) -> Experi
     )
 
 
-def _stored(module: str, **needs: bool) -> Experiment:
-    """Return an experiment whose runs are stored, and whose module estimates their time."""
-    return Experiment(_later(module, "run"), _later(module, "estimate"), needs_store=True, **needs)
+def _study(module: str, torch_for: str = "", **needs: bool) -> Experiment:
+    """Return a study, whose runs are stored."""
+
+    def estimate(context: Context) -> float:
+        parts: list[Part] = _later(module, "parts")(context)
+        return sum(task.cost for part in parts for task in part.tasks) / context.jobs
+
+    return Experiment(_later(module, "run", torch_for), estimate, needs_store=True, **needs)
 
 
 EXPERIMENTS = {
     "xor": _experiment("_xor", 2, 2),
     "clusters": _experiment("_clusters", 20, 230),
-    "mnist": _stored("_mnist", needs_images=True),
+    "mnist": Experiment(_later("_mnist", "run"), _later("_mnist", "estimate"), True, True),
     "timing": _experiment("_timing", 8, 8, needs_images=True),
     "complexity": _experiment("_complexity", 3, 8),
     "theorem": _experiment("_theorem", 8, 50),
@@ -213,10 +434,14 @@ EXPERIMENTS = {
 # Claims that the paper does not test. Studies that need torch come last, so that the others run
 # without it.
 STUDIES = {
-    "wide-layers": _stored("_wide_layers", needs_images=True),
-    "fewer-layers": _stored("_fewer_layers", needs_images=True),
-    "cnn-head": _stored("_cnn_head", needs_images=True),
-    "recurrent": _stored("_recurrent"),
+    "wide-layers": _study("_wide_layers", needs_images=True),
+    "fewer-layers": _study("_fewer_layers", needs_images=True),
+    "cnn-head": _study("_cnn_head", "The study cnn-head", needs_images=True),
+    "recurrent": _study("_recurrent", "The study recurrent"),
 }
 # Results of another publication.
-BILINEAR = {"bilinear": _stored("_bilinear", needs_images=True, needs_fashion=True)}
+BILINEAR = {
+    "bilinear": _study(
+        "_bilinear", "The experiment bilinear", needs_images=True, needs_fashion=True
+    )
+}

@@ -7,15 +7,17 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from quadric.apps.paper._claims import Claim, Verdict
 from quadric.apps.paper._experiment import (
     MODELS,
+    Claim,
     Context,
     Outcome,
     Table,
+    Verdict,
     legend_below,
     line_style,
     new_figure,
+    samples_table,
 )
 from quadric.apps.paper._mnist_claims import (
     PLACE,
@@ -39,9 +41,8 @@ QUICK_SIZES = SIZES[:3]
 
 def tasks_for(context: Context) -> list[Task]:
     """Return the tasks of the table; fewer for a quick run or a small data set."""
-    count = context.seeds or (25 if context.full else 3)
     return table_tasks(
-        range(context.first_seed, context.first_seed + count),
+        context.all_seeds(25 if context.full else 3),
         sizes=[
             size
             for size in (SIZES if context.full else QUICK_SIZES)
@@ -56,21 +57,13 @@ def estimate(context: Context) -> float:
     return per_epoch * 1e-9 * context.recipe.epochs[-1] / context.jobs
 
 
-def run(context: Context, tasks: Sequence[Task] | None = None) -> Outcome:
+def run(context: Context) -> Outcome:
     """Run the tasks that are not in the store, and compare the table with the paper's.
 
     If the images are not MNIST, the same grid is run on them, but not compared with the paper.
-
-    Parameters
-    ----------
-    context : Context
-        Its images and its store are required.
-    tasks : sequence of Task, optional
-        By default, the tasks that `tasks_for` returns.
     """
-    data, store, recipe = context.data, context.store, context.recipe
+    data, store, recipe, tasks = context.data, context.store, context.recipe, tasks_for(context)
     assert store is not None
-    tasks = tasks_for(context) if tasks is None else tasks
     stored = {run.task for run in store.runs(recipe, data.checksum)} & set(tasks)
     total, done = sum(task.cost for task in tasks), sum(task.cost for task in stored)
     context.progress(done, total, f"{data.name}: {len(stored)} of {len(tasks)} runs stored")
@@ -139,14 +132,15 @@ def data_claim(data: ImageData) -> Claim:
     """Judge what the paper states about MNIST, from the files themselves."""
     train, test = len(data.y_train), len(data.y_test)
     pixels, classes = data.X_train.shape[1], len(set(data.y_train))
-    found = f"{train} training and {test} test images of {pixels} pixels, {classes} classes"
-    holds = (train, test, pixels, classes) == (60_000, 10_000, 28 * 28, 10)
     is_mnist = data.name == "mnist"
     return Claim(
         "mnist-data",
         "60 000 and 10 000 images of 28 × 28 pixels",
-        found if is_mnist else f"{found}; not judged: the images are not MNIST",
-        Verdict.of(holds if is_mnist else None),
+        f"{train} training and {test} test images of {pixels} pixels, {classes} classes"
+        + ("" if is_mnist else "; not judged: the images are not MNIST"),
+        Verdict.of(
+            (train, test, pixels, classes) == (60_000, 10_000, 28 * 28, 10), judged=is_mnist
+        ),
         Verdict.HOLDS,
         "count",
     )
@@ -168,16 +162,15 @@ def tables(cells: Sequence[Cell], data: ImageData, compared: bool) -> list[Table
     ours = {cell.key: cell.ours for cell in cells}
     theirs = {cell.key: cell.paper for cell in cells if cell.paper is not None}
     pixels = data.X_train.shape[1]
-    with_paper = [_comparison(cells), _not_reproduced(cells), _extremes(cells)] if compared else []
     return [
-        *with_paper,
-        Table(
+        *([_comparison(cells), _not_reproduced(cells), _extremes(cells)] if compared else []),
+        samples_table(
             f"{data.name}_table",
             "Our results in the form of the paper's table",
-            (*PLACE, *STATISTICS),
-            [(*cell.key, *(getattr(cell.ours, name) for name in STATISTICS)) for cell in cells],
+            PLACE,
+            ours,
             f"Accuracy on the {len(data.y_test)} test images, in percent, over the seeds.",
-            dict.fromkeys(STATISTICS, ".2f"),
+            STATISTICS,
         ),
         _outperforms(ours, theirs, data.name),
         Table(
@@ -199,17 +192,13 @@ def tables(cells: Sequence[Cell], data: ImageData, compared: bool) -> list[Table
 
 
 def _comparison(cells: Sequence[Cell]) -> Table:
-    judged = (
-        "difference",
-        "z",
-        "within 2 standard errors",
-        "in printed std",
-        "within 2 printed std",
-    )
     return Table(
         "mnist_comparison",
         "Every cell compared with the paper",
-        (*PLACE, *STATISTICS, *PAPER, *judged),
+        (
+            *(*PLACE, *STATISTICS, *PAPER, "difference", "z", "within 2 standard errors"),
+            *("in printed std", "within 2 printed std"),
+        ),
         [
             (
                 *cell.key,
@@ -243,7 +232,7 @@ def _not_reproduced(cells: Sequence[Cell]) -> Table:
             if cell.is_within is False and cell.paper and cell.comparison
         ],
         "Even with the same recipe, about 5 % of the cells are expected here.",
-        dict(zip(columns, (".2f", ".2f", "+.2f", "+.2f"), strict=True)),
+        {name: "+.2f" if name in ("difference", "z") else ".2f" for name in columns},
     )
 
 
@@ -273,22 +262,20 @@ def _extremes(cells: Sequence[Cell]) -> Table:
 
 
 def _outperforms(ours: Samples, theirs: Samples, name: str) -> Table:
-    measured = ("difference", "t", "p (Holm)", "verdict")
+    styles = {"difference": "+.2f", "t": "+.1f", "p (Holm)": ".2g"}
+    measured = (*styles, "verdict")
     rows: list[tuple[Any, ...]] = []
     for better, worse in PAIRS:
         mine, printed = (comparisons(samples, better, worse) for samples in (ours, theirs))
         for row, test in mine.items():
             paper = printed.get(row)
-            paper_values = _values(paper) if paper else (None,) * len(measured)
             same = paper and paper.difference * test.difference > 0
-            models = f"{better.upper()} - {worse.upper()}"
-            rows.append((models, *row, *paper_values, *_values(test), same))
-    columns = [*(f"paper {column}" for column in measured), *measured]
-    styles = {"difference": "+.2f", "t": "+.1f", "p (Holm)": ".2g"}
+            place = (f"{better.upper()} - {worse.upper()}", *row)
+            rows.append((*place, *_values(paper), *_values(test), same))
     return Table(
         f"{name}_outperforms",
         "Which model is significantly better",
-        ("models", *PLACE[:3], *columns, "same sign"),
+        ("models", *PLACE[:3], *(f"paper {column}" for column in measured), *measured, "same sign"),
         rows,
         "Welch's test of the difference of two means. The p values are adjusted by Holm's method "
         "over all rows of a pair of models; a difference is significant below 0.05.",
@@ -296,8 +283,8 @@ def _outperforms(ours: Samples, theirs: Samples, name: str) -> Table:
     )
 
 
-def _values(test: Comparison) -> tuple[Any, ...]:
-    return test.difference, test.t, test.p, VERDICTS[test.sign]
+def _values(test: Comparison | None) -> tuple[Any, ...]:
+    return (test.difference, test.t, test.p, VERDICTS[test.sign]) if test else (None,) * 4
 
 
 CAPTIONS = {
@@ -324,8 +311,8 @@ def parameters(hidden: int, model: str, inputs: int = 784, outputs: int = 10) ->
 
 def figures(cells: Sequence[Cell], data: ImageData, compared: bool) -> dict[str, Figure]:
     """Draw accuracy and gain against width, accuracy against parameters, and the differences."""
-    ann = {cell.key[:3]: cell for cell in cells if cell.model == "ann"}
-    fewest, most = min(cell.epochs for cell in cells), max(cell.epochs for cell in cells)
+    ann = {cell.key[:3]: cell for cell in cells if cell.key[3] == "ann"}
+    epochs = sorted({cell.key[1] for cell in cells})
 
     def paper_mean(cell: Cell) -> float:
         return cell.paper.mean if cell.paper else float("nan")
@@ -333,14 +320,14 @@ def figures(cells: Sequence[Cell], data: ImageData, compared: bool) -> dict[str,
     drawn = {
         "accuracy": _panels(
             cells,
-            ("hidden neurons", lambda cell: cell.hidden),
+            ("hidden neurons", lambda cell: cell.key[2]),
             ("test accuracy, %", lambda cell: cell.ours.mean),
             paper=paper_mean if compared else None,
             error=lambda cell: cell.ours.std or 0.0,
         ),
         "gain": _panels(
-            [cell for cell in cells if cell.epochs == fewest],
-            ("hidden neurons", lambda cell: cell.hidden),
+            [cell for cell in cells if cell.key[1] == epochs[0]],
+            ("hidden neurons", lambda cell: cell.key[2]),
             (
                 "gain over ANN, percentage points",
                 lambda cell: cell.ours.mean - ann[cell.key[:3]].ours.mean,
@@ -350,8 +337,8 @@ def figures(cells: Sequence[Cell], data: ImageData, compared: bool) -> dict[str,
             else None,
         ),
         "parameters": _panels(
-            [cell for cell in cells if cell.epochs == most],
-            ("parameters", lambda c: parameters(c.hidden, c.model, data.X_train.shape[1])),
+            [cell for cell in cells if cell.key[1] == epochs[-1]],
+            ("parameters", lambda cell: parameters(*cell.key[2:], data.X_train.shape[1])),
             ("test accuracy, %", lambda cell: cell.ours.mean),
         ),
     }
@@ -374,15 +361,12 @@ def _panels(
     `paper` returns the paper's y, drawn as a cross, and `error` the length of an error bar.
     """
     sizes, epochs = (sorted({cell.key[k] for cell in cells}) for k in (0, 1))
-    figure = new_figure(2.9 * len(sizes) + 0.4, 2.3 * len(epochs) + 0.9)
-    axes = figure.subplots(len(epochs), len(sizes), squeeze=False)
+    width, height = 2.9 * len(sizes) + 0.4, 2.3 * len(epochs) + 0.9
+    figure, axes = new_figure(width, height, len(epochs), len(sizes), squeeze=False)
     for (i, j), ax in np.ndenumerate(axes):
         for k, model in enumerate(MODELS):
-            mine = [
-                c
-                for c in cells
-                if (c.epochs, c.train_size, c.model) == (epochs[i], sizes[j], model)
-            ]
+            place = (sizes[j], epochs[i], model)
+            mine = [cell for cell in cells if (*cell.key[:2], cell.key[3]) == place]
             places = [x[1](cell) for cell in mine]
             ax.errorbar(
                 places,
@@ -408,8 +392,7 @@ def _differences(cells: Sequence[Cell]) -> Figure:
     """Draw our means minus the paper's, in standard errors."""
     z = {cell.key: cell.z for cell in cells if cell.z is not None}
     columns, widths = sorted({key[:2] for key in z}), sorted({key[2] for key in z})
-    figure = new_figure(0.62 * len(columns) + 1.6, 5.2)
-    axes = figure.subplots(len(MODELS), 1, sharex=True)
+    figure, axes = new_figure(0.62 * len(columns) + 1.6, 5.2, len(MODELS), sharex=True)
     for ax, model in zip(axes, MODELS, strict=True):
         values = np.array(
             [[z.get((*column, width, model), np.nan) for column in columns] for width in widths]
@@ -421,7 +404,10 @@ def _differences(cells: Sequence[Cell]) -> Figure:
                 ax.text(j, i, f"{value:+.1f}", ha="center", va="center", fontsize=7, color=color)
         ax.set_yticks(range(len(widths)), [str(width) for width in widths])
         ax.set_ylabel(f"{model.upper()}\nhidden")
-    labels = [f"{size:,}\n{count} ep." for size, count in columns]
-    axes[-1].set_xticks(range(len(columns)), labels, fontsize=8)
+    axes[-1].set_xticks(
+        range(len(columns)),
+        [f"{size:,}\n{count} ep." for size, count in columns],
+        fontsize=8,
+    )
     figure.colorbar(image, ax=axes, label="z = (ours - paper) / standard error")
     return figure

@@ -10,22 +10,18 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from importlib import metadata, resources
 from pathlib import Path
+from typing import Any
 
 from joblib import cpu_count
 
-from quadric.apps.paper._claims import COLUMNS, Judged, Verdict, by_chapter, counts, judge
-from quadric.apps.paper._experiment import Outcome
+from quadric.apps.paper._claims import COLUMNS, by_chapter, counts, judge
+from quadric.apps.paper._experiment import Outcome, Verdict
 from quadric.apps.paper.sweep import environment
 from quadric.utils import require, write_whole
 
 PACKAGES = ("numpy", "numba", "scipy", "scikit-learn", "matplotlib", "joblib")
 # the class of each verdict in the page's style sheet
-CLASSES = {
-    Verdict.HOLDS.value: "yes",
-    Verdict.CONDITIONALLY.value: "partly",
-    Verdict.FAILS.value: "no",
-    Verdict.UNKNOWN.value: "unknown",
-}
+CLASSES = dict(zip(Verdict, ("yes", "partly", "no", "unknown"), strict=True))
 
 
 def write_report(outcomes: Sequence[Outcome], directory: Path, about: dict[str, str]) -> Path:
@@ -44,35 +40,10 @@ def write_report(outcomes: Sequence[Outcome], directory: Path, about: dict[str, 
         for table in outcome.tables:
             _write_csv(directory / f"{table.name}.csv", [table.columns, *table.rows])
     claims = judge(claim for outcome in outcomes for claim in outcome.claims)
-    if _is_about_the_paper(outcomes):
+    is_about_the_paper = not all(outcome.citation for outcome in outcomes)
+    if is_about_the_paper:
         _write_csv(directory / "claims.csv", [COLUMNS, *(row.cells() for row in claims)])
-    page = directory / "index.html"
-    write_whole(page, _html(outcomes, claims, about, pictures).encode(errors="replace"))
-    return page
-
-
-def _is_about_the_paper(outcomes: Sequence[Outcome]) -> bool:
-    """Return whether any of the results is the paper's, not that of another publication."""
-    return not all(outcome.citation for outcome in outcomes)
-
-
-def _write_csv(path: Path, rows: Iterable[Iterable[object]]) -> None:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    write_whole(path, text.getvalue().encode(errors="replace"))
-
-
-def _html(
-    outcomes: Sequence[Outcome],
-    claims: Sequence[Judged],
-    about: dict[str, str],
-    pictures: dict[str, str],
-) -> str:
-    require("jinja2", extra="cli", by="The report")
-    import jinja2
-
-    template = resources.files(__package__).joinpath("template.html").read_text(encoding="utf-8")
-    return jinja2.Template(template, autoescape=True, trim_blocks=True, lstrip_blocks=True).render(
+    text = _html(
         outcomes=outcomes,
         about=about,
         pictures=pictures,
@@ -82,13 +53,31 @@ def _html(
         classes=CLASSES,
         texts={row.id: row.claim for row in claims},
         not_run=sum(not row.was_run for row in claims),
-        is_about_the_paper=_is_about_the_paper(outcomes),
+        is_about_the_paper=is_about_the_paper,
+    )
+    page = directory / "index.html"
+    write_whole(page, text.encode(errors="replace"))
+    return page
+
+
+def _write_csv(path: Path, rows: Iterable[Iterable[object]]) -> None:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    write_whole(path, text.getvalue().encode(errors="replace"))
+
+
+def _html(**values: Any) -> str:
+    require("jinja2", extra="cli", by="The report")
+    import jinja2
+
+    template = resources.files(__package__).joinpath("template.html").read_text(encoding="utf-8")
+    return jinja2.Template(template, autoescape=True, trim_blocks=True, lstrip_blocks=True).render(
+        values
     )
 
 
 def about_this_run(seconds: float, jobs: int | None = None) -> dict[str, str]:
     """Describe the command, the machine and the versions, so that the run can be repeated."""
-    versions = [f"{package} {metadata.version(package)}" for package in PACKAGES]
     cores, here = cpu_count(), environment()
     return {
         "command": shlex.join(["quadric", *sys.argv[1:]]),
@@ -97,5 +86,7 @@ def about_this_run(seconds: float, jobs: int | None = None) -> dict[str, str]:
         "processor": f"{here.cpu}, {jobs or cores} of {cores} cores in use",
         "system": platform.platform(),
         "Python": platform.python_version(),
-        "packages": ", ".join([f"quadric {here.quadric}", *versions]),
+        "packages": ", ".join(
+            [f"quadric {here.quadric}", *(f"{name} {metadata.version(name)}" for name in PACKAGES)]
+        ),
     }

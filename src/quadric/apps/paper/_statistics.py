@@ -35,6 +35,11 @@ class Sample:
         """How many standard deviations the worst run is below the mean, as a negative number."""
         return (self.worst - self.mean) / self.std if self.std else None
 
+    def times(self, factor: float) -> "Sample":
+        """Return the sample in another unit."""
+        mean, best, worst = (number * factor for number in (self.mean, self.best, self.worst))
+        return Sample(mean, self.std and self.std * factor, best, worst, self.runs)
+
     @property
     def is_possible(self) -> bool:
         """Whether any numbers have this mean, standard deviation, maximum and minimum.

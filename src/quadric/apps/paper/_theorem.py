@@ -12,8 +12,7 @@ import numpy as np
 from sklearn.datasets import make_moons
 
 from quadric import QuadraticClassifier, separate
-from quadric.apps.paper._claims import Claim, Verdict
-from quadric.apps.paper._experiment import Context, Outcome, Table
+from quadric.apps.paper._experiment import Claim, Context, Outcome, Table, Verdict
 from quadric.checks import Array
 from quadric.convert import separating_quadric
 
@@ -90,67 +89,62 @@ def run(context: Context) -> Outcome:
     X, y = make_moons(200, noise=0.0, random_state=0)
     moons = separating_quadric(X, y)
     support = 0 if moons.weights is None else int((moons.weights > 1e-9).sum())
-    constructed, trained = (
-        sum(row[name] == 100 for row in rows) for name in ("constructed", "trained")
-    )
-    new, trained_new = (
-        np.mean([row[name] for row in rows])
-        for name in ("constructed, new points", "trained, new points")
-    )
-    disjoint = sum(row["ellipsoids disjoint"] for row in rows)
+    values = {name: [row[name] for row in rows] for name in columns}
     pairs = [row["trained"] for row in rows if row["C"] == 2]
     theorem = (
-        f"{constructed} of {len(rows)} sets of clusters in disjoint ellipsoids are separated by "
-        f"construction (smallest ellipsoids disjoint in {disjoint}), {trained} by training; "
-        f"{new:.1f} % and {trained_new:.1f} % of new points are classified correctly. "
+        f"{values['constructed'].count(100)} of {len(rows)} sets of clusters in disjoint "
+        "ellipsoids are separated by construction (smallest ellipsoids disjoint in "
+        f"{sum(values['ellipsoids disjoint'])}), {values['trained'].count(100)} by training; "
+        f"{np.mean(values['constructed, new points']):.1f} % and "
+        f"{np.mean(values['trained, new points']):.1f} % of new points are classified correctly. "
     )
     proof = f"no conic separates two interleaved moons, as a proof based on {support} points shows"
     separated = moons.quadric is not None
-    every = constructed == len(rows)
-    claims = [
-        Claim(
-            "cluster-theorem",
-            "an argument that assumes an ellipsoid around each cluster",
-            theorem + ("" if separated else f"The condition is needed: {proof}"),
-            (Verdict.HOLDS if separated else Verdict.CONDITIONALLY) if every else Verdict.FAILS,
-            Verdict.CONDITIONALLY,
-            "construction, training and linear program",
-        ),
-        Claim(
-            "ellipsoid-always",
-            "stated without proof",
-            "two moons were separated" if separated else f"counterexample: {proof}",
-            Verdict.UNKNOWN if separated else Verdict.FAILS,
-            Verdict.UNKNOWN,
-            "proof by linear programming",
-        ),
-        Claim(
-            "exactly-C",
-            "argued: one neuron for each cluster",
-            f"{len(pairs)} pairs of clusters, one neuron: "
-            + ", ".join(f"{share:.0f} %" for share in pairs)
-            + " of the points are on the correct side",
-            Verdict.FAILS if 100 in pairs else Verdict.UNKNOWN,
-            Verdict.FAILS,
-            "counterexamples by training",
-        ),
-    ]
-    table = Table(
-        "theorem",
-        "C clusters in d dimensions: points for which every neuron is correct, in percent",
-        columns,
-        [tuple(row.values()) for row in rows],
-        "For two classes, one neuron is trained. New points may fall just outside the smallest "
-        "ellipsoid around the training points, especially in many dimensions.",
-        dict.fromkeys(columns[4:], ".1f"),
-    )
+    every = set(values["constructed"]) == {100}
     return Outcome(
         "theorem",
         "The cluster theorem",
         f"{len(rows)} sets of clusters, distributed uniformly in disjoint ellipsoids. They are "
         "separated by the smallest ellipsoid around each class and by one trained layer.",
-        [table],
-        claims,
+        [
+            Table(
+                "theorem",
+                "C clusters in d dimensions: points for which every neuron is correct, in percent",
+                columns,
+                [tuple(row.values()) for row in rows],
+                "For two classes, one neuron is trained. New points may fall just outside the "
+                "smallest ellipsoid around the training points, especially in many dimensions.",
+                dict.fromkeys(columns[4:], ".1f"),
+            )
+        ],
+        [
+            Claim(
+                "cluster-theorem",
+                "an argument that assumes an ellipsoid around each cluster",
+                theorem + ("" if separated else f"The condition is needed: {proof}"),
+                Verdict.of(every and separated, partly=every),
+                Verdict.CONDITIONALLY,
+                "construction, training and linear program",
+            ),
+            Claim(
+                "ellipsoid-always",
+                "stated without proof",
+                "two moons were separated" if separated else f"counterexample: {proof}",
+                Verdict.UNKNOWN if separated else Verdict.FAILS,
+                Verdict.UNKNOWN,
+                "proof by linear programming",
+            ),
+            Claim(
+                "exactly-C",
+                "argued: one neuron for each cluster",
+                f"{len(pairs)} pairs of clusters, one neuron: "
+                + ", ".join(f"{share:.0f} %" for share in pairs)
+                + " of the points are on the correct side",
+                Verdict.FAILS if 100 in pairs else Verdict.UNKNOWN,
+                Verdict.FAILS,
+                "counterexamples by training",
+            ),
+        ],
         {},
         {"cases": len(rows)},
     )

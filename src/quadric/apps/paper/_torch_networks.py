@@ -58,41 +58,47 @@ def convolutional(side: int, features: int, head: str) -> nn.Module:
     return model if head == "linear" else replace_head(model, head)
 
 
+@one_torch_thread()
 def train_convolutional(task: StudyTask, settings: Mapping[str, Any], data: ImageData) -> Measured:
     """Return the test accuracy after each of `settings["epochs"]`, and the samples visited."""
     side = data.shape[0]
     choice, order = np.random.default_rng(task.seed).spawn(2)
     rows = choice.permutation(len(data.X_train))[: task.size]
     X, X_test = (
-        _images(pixels, data.largest, side) for pixels in (data.X_train[rows], data.X_test)
+        _scaled(pixels, data).view(-1, 1, side, side)
+        for pixels in (data.X_train[rows], data.X_test)
     )
     y, y_test = torch.tensor(data.y_train[rows]), torch.tensor(data.y_test)
     accuracies, last = [], settings["epochs"][-1]
-    with one_torch_thread():
-        with seeded(task.seed):
-            model = convolutional(side, task.hidden, task.kind)
-        optimizer = torch.optim.Adam(model.parameters(), lr=settings["rate"])
-        for epoch in range(1, last + 1):
-            model.train()
-            visits = torch.from_numpy(order.permutation(task.size))
-            for batch in torch.split(visits, settings["batch"]):
-                optimizer.zero_grad()
-                loss = nn.functional.cross_entropy(model(X[batch]), y[batch])
-                loss.backward()  # type: ignore[no-untyped-call]
-                optimizer.step()
-            if epoch in settings["epochs"]:
-                accuracies.append(_accuracy(model, X_test, y_test))
+    with seeded(task.seed):
+        model = convolutional(side, task.hidden, task.kind)
+    optimizer = torch.optim.Adam(model.parameters(), lr=settings["rate"])
+    for epoch in range(1, last + 1):
+        visits = torch.from_numpy(order.permutation(task.size))
+        for batch in torch.split(visits, settings["batch"]):
+            _step(optimizer, nn.functional.cross_entropy(model(X[batch]), y[batch]))
+        if epoch in settings["epochs"]:
+            accuracies.append(_accuracy(model, X_test, y_test))
     return tuple(accuracies), task.size * last
 
 
-def _images(pixels: Any, largest: int, side: int) -> Tensor:
-    return torch.from_numpy(np.divide(pixels, largest, dtype=np.float32)).view(-1, 1, side, side)
+def _scaled(pixels: Any, data: ImageData) -> Tensor:
+    """Return pixels from 0 to 1."""
+    return torch.from_numpy(np.divide(pixels, data.largest, dtype=np.float32))
 
 
+def _step(optimizer: torch.optim.Optimizer, loss: Tensor, largest: float | None = None) -> None:
+    """Change the parameters by the gradient of the loss, whose norm may be at most `largest`."""
+    optimizer.zero_grad()
+    loss.backward()  # type: ignore[no-untyped-call]
+    if largest is not None:
+        nn.utils.clip_grad_norm_(optimizer.param_groups[0]["params"], largest)
+    optimizer.step()
+
+
+@torch.no_grad()
 def _accuracy(model: nn.Module, X: Tensor, y: Tensor) -> float:
-    model.eval()
-    with torch.no_grad():
-        predicted = torch.cat([model(images).argmax(dim=1) for images in torch.split(X, 500)])
+    predicted = torch.cat([model(images).argmax(dim=1) for images in torch.split(X, 500)])
     return int((predicted == y).sum()) / len(y)
 
 
@@ -120,19 +126,17 @@ def parity(count: int, length: int, rng: np.random.Generator) -> Sequences:
     return torch.from_numpy(X), torch.from_numpy((X.prod(axis=(1, 2)) > 0).astype(np.int64))
 
 
-def digit_rows(seed: int) -> tuple[Sequences, Sequences]:
-    """Return training and test images of digits, one row of 8 pixels per step."""
-    X, y = load_digits(return_X_y=True)
-    parts = train_test_split(X / 16, y, test_size=0.3, stratify=y, random_state=seed)
-    X_train, X_test = (torch.tensor(part, dtype=torch.float32).view(-1, 8, 8) for part in parts[:2])
-    return (X_train, torch.tensor(parts[2])), (X_test, torch.tensor(parts[3]))
-
-
 def sequences(name: str, size: int, length: int, seed: int) -> tuple[Sequences, Sequences]:
-    """Return `size` training sequences and the test sequences of a task."""
+    """Return `size` training sequences and the test sequences of a task.
+
+    The rows are those of images of digits, one row of 8 pixels per step.
+    """
     if name == "rows":
-        (X, y), test = digit_rows(seed)
-        return (X[:size], y[:size]), test
+        X, y = load_digits(return_X_y=True)
+        parts = train_test_split(X / 16, y, test_size=0.3, stratify=y, random_state=seed)
+        images = [torch.tensor(part, dtype=torch.float32).view(-1, 8, 8) for part in parts[:2]]
+        labels = [torch.tensor(part) for part in parts[2:]]
+        return (images[0][:size], labels[0][:size]), (images[1], labels[1])
     rng = np.random.default_rng(seed)
     make = {"adding": adding, "parity": parity}[name]
     return make(size, length, rng), make(2000, length, rng)
@@ -151,6 +155,7 @@ class Recurrent(nn.Module):
         return self.head(self.layer(X)[0][:, -1])
 
 
+@one_torch_thread()
 def train_recurrent(task: StudyTask, settings: Mapping[str, Any]) -> Measured:
     """Train with every learning rate; return the best one's test score and the samples visited.
 
@@ -158,8 +163,7 @@ def train_recurrent(task: StudyTask, settings: Mapping[str, Any]) -> Measured:
     """
     training, test = sequences(settings["task"], task.size, settings["length"], task.seed)
     steps, batch = settings["steps"], settings["batch"]
-    with one_torch_thread():
-        runs = [_train(task, training, test, rate, steps, batch) for rate in settings["rates"]]
+    runs = [_train(task, training, test, rate, steps, batch) for rate in settings["rates"]]
     _, test_score = max(runs, key=lambda scores: scores[0])
     return (test_score,), len(runs) * steps * batch
 
@@ -170,18 +174,14 @@ def _train(
     """Return the scores on held-out training sequences and on test sequences."""
     X, y = training
     used = len(X) - len(X) // 6
-    is_sum = y.is_floating_point()
+    outputs = 1 if y.is_floating_point() else int(y.max()) + 1
     with seeded(task.seed):
-        model = Recurrent(task.kind, X.shape[2], task.hidden, 1 if is_sum else int(y.max()) + 1)
+        model = Recurrent(task.kind, X.shape[2], task.hidden, outputs)
     optimizer = torch.optim.Adam(model.parameters(), lr=rate)
     rng = np.random.default_rng(task.seed)
     for _ in range(steps):
         rows = torch.from_numpy(rng.integers(0, used, batch))
-        optimizer.zero_grad()
-        loss = _loss(model(X[rows]), y[rows])
-        loss.backward()  # type: ignore[no-untyped-call]
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
+        _step(optimizer, _loss(model(X[rows]), y[rows]), largest=1.0)
     return _score(model, X[used:], y[used:]), _score(model, *test)
 
 
@@ -191,16 +191,15 @@ def _loss(outputs: Tensor, y: Tensor) -> Tensor:
     return nn.functional.cross_entropy(outputs, y)
 
 
+@torch.no_grad()
 def _score(model: nn.Module, X: Tensor, y: Tensor) -> float:
     """Return the share of sequences with the right class or a sum within NEAR."""
-    model.eval()
-    with torch.no_grad():
-        outputs = model(X)
-    model.train()
-    if y.is_floating_point():
-        right = (outputs.squeeze(1) - y).abs() < NEAR
-    else:
-        right = outputs.argmax(dim=1) == y
+    outputs = model(X)
+    right = (
+        (outputs.squeeze(1) - y).abs() < NEAR
+        if y.is_floating_point()
+        else outputs.argmax(dim=1) == y
+    )
     return float(right.float().mean())
 
 
@@ -238,6 +237,7 @@ class BilinearMLP(nn.Module):
         return Network(layers, ["identity", "identity", "softmax"])
 
 
+@one_torch_thread()
 def train_bilinear(
     task: StudyTask, settings: Mapping[str, Any], data: ImageData, *, noise: float, decay: float
 ) -> tuple[Network, int]:
@@ -246,27 +246,22 @@ def train_bilinear(
     In every step, Gaussian noise with the standard deviation `noise` is added to the pixels, which
     range from 0 to 1. An epoch leaves out the images that do not fill a batch.
     """
-    X = torch.from_numpy(np.divide(data.X_train[: task.size], data.largest, dtype=np.float32))
-    y = torch.tensor(data.y_train[: task.size])
+    X, y = _scaled(data.X_train[: task.size], data), torch.tensor(data.y_train[: task.size])
     batch = min(settings["batch"], task.size)
     epochs, steps = settings["epochs"], task.size // batch
     random = torch.Generator().manual_seed(task.seed)
-    with one_torch_thread():
-        with seeded(task.seed):
-            model = BilinearMLP(X.shape[1], task.hidden, int(data.y_train.max()) + 1)
-        optimizer = torch.optim.AdamW(
-            model.parameters(), lr=settings["rate"], weight_decay=decay, foreach=True
-        )
-        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=epochs)
-        for _ in range(epochs):
-            order = torch.randperm(task.size, generator=random)
-            for rows in torch.split(order, batch)[:steps]:
-                images = X[rows]
-                if noise:
-                    images += noise * torch.randn(images.shape, generator=random)
-                optimizer.zero_grad()
-                loss = nn.functional.cross_entropy(model(images), y[rows])
-                loss.backward()  # type: ignore[no-untyped-call]
-                optimizer.step()
-            schedule.step()
+    with seeded(task.seed):
+        model = BilinearMLP(X.shape[1], task.hidden, int(data.y_train.max()) + 1)
+    optimizer = torch.optim.AdamW(
+        model.parameters(), lr=settings["rate"], weight_decay=decay, foreach=True
+    )
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=epochs)
+    for _ in range(epochs):
+        order = torch.randperm(task.size, generator=random)
+        for rows in torch.split(order, batch)[:steps]:
+            images = X[rows]
+            if noise:
+                images += noise * torch.randn(images.shape, generator=random)
+            _step(optimizer, nn.functional.cross_entropy(model(images), y[rows]))
+        schedule.step()
     return model.to_network(), epochs * steps * batch

@@ -5,6 +5,7 @@ and a linear and a quadratic layer are fitted to its outputs (the features).
 """
 
 import warnings
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,21 +15,27 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
 from quadric import Network, QuadraticClassifier
-from quadric.apps.paper._claims import Claim, Verdict
-from quadric.apps.paper._comparison import (
+from quadric.apps.paper._experiment import (
     RULE,
-    Compared,
+    Claim,
+    Context,
     Group,
+    Outcome,
     Part,
-    Results,
     Samples,
+    Table,
     Tests,
+    Verdict,
     are_enough,
     comparisons_table,
     differences,
-    seeds_of,
+    facts_of,
+    legend_below,
+    line_style,
+    new_figure,
+    run_parts,
+    samples,
 )
-from quadric.apps.paper._experiment import Context, Table, legend_below, line_style, new_figure
 from quadric.apps.paper._statistics import contrast, holm
 from quadric.apps.paper.sweep import (
     Measured,
@@ -72,15 +79,14 @@ def train(task: StudyTask, settings: Mapping[str, Any], data: ImageData | None) 
     untrained = _features(net, recipe, X)[0]
     history = fit_network(net, X, Y, sweep_task, recipe)
     F, F_test = _features(net, recipe, X, ready.test)
-    measured = [_fitted("linear", F, y, settings["weakest"], settings).score(F, y)]
-    for kind in KINDS:
-        layer = _fitted(kind, F, y, settings["alpha"], settings)
-        if kind == "quadratic":
-            measured.append(layer.score(F, y))
-        measured.append(layer.score(F_test, ready.labels))
-    layer = _fitted("linear", untrained, y, settings["weakest"], settings)
-    measured.append(layer.score(untrained, y))
-    return tuple(measured), history.n_samples * history.epochs
+    linear, quadratic = (_fitted(kind, F, y, settings["alpha"], settings) for kind in KINDS)
+    return (
+        _fitted("linear", F, y, settings["weakest"], settings).score(F, y),
+        linear.score(F_test, ready.labels),
+        quadratic.score(F, y),
+        quadratic.score(F_test, ready.labels),
+        _fitted("linear", untrained, y, settings["weakest"], settings).score(untrained, y),
+    ), history.n_samples * history.epochs
 
 
 def _features(net: Network, recipe: Recipe, *images: Matrix) -> list[Array]:
@@ -113,36 +119,65 @@ def _fitted(
 def parts(context: Context) -> list[Part]:
     """Return the runs."""
     size = min(SIZE, len(context.data.X_train))
-    tasks = [
-        StudyTask(size, width, kind, seed, size * (width**2 * 4e-8 + 3e-4))
-        for width in WIDTHS
-        for kind in KINDS
-        for seed in seeds_of(context, SEEDS)
+    return [
+        Part(
+            Study("wide-layers", MEASURES, train, SETTINGS),
+            [
+                StudyTask(size, width, kind, seed, size * (width**2 * 4e-8 + 3e-4))
+                for width in WIDTHS
+                for kind in KINDS
+                for seed in context.all_seeds(SEEDS)
+            ],
+            context.data,
+        )
     ]
-    return [Part(Study("wide-layers", MEASURES, train, SETTINGS), tasks, context.data)]
 
 
-def summary(context: Context) -> str:
-    """Return the method and the data."""
-    return (
+def run(context: Context) -> Outcome:
+    """Train the networks, and compare the layers that are fitted to their features."""
+    finished = run_parts(context, parts(context))
+    cells, separated = samples(finished), _separated(finished[0][1])
+    return Outcome(
+        "wide-layers",
+        "Study: features of wide hidden layers",
         f"{context.data.X_train.shape[1]} - h - 10 networks of {context.data.name}, "
         f"{SETTINGS['epochs']} epochs with the paper's recipe. The trained hidden layer is kept, "
         "and a linear and a quadratic layer with softmax are fitted to its outputs by L-BFGS. A "
         "linear layer with almost no penalty that has all training images right proves that they "
         "are separable. The layers that are tested have the penalty alpha = "
-        f"{SETTINGS['alpha']:g}. {RULE}"
+        f"{SETTINGS['alpha']:g}. {RULE}",
+        [
+            _table(cells, separated),
+            comparisons_table(
+                "wide_layers_gains",
+                "Gain of a quadratic layer over a linear one on the same features",
+                ("images", "h", "output"),
+                gains(cells),
+                "In percentage points of test accuracy; p values are corrected by Holm's method.",
+                "gain",
+                "quadratic is",
+            ),
+        ],
+        [claim(cells, separated, context.has_mnist)],
+        {"wide_layers": draw(cells)},
+        facts_of(finished),
+        {
+            "wide_layers": "The share of the training images that a linear layer has right rises "
+            "with the number of hidden neurons, also before training; the right panel shows how "
+            "much more accurate a quadratic layer is than a linear one on the same features."
+        },
     )
 
 
 def _separated(runs: Sequence[Run]) -> Separated:
     """Count the runs whose training images a linear layer separates, trained and untrained."""
-    counts: dict[Group, tuple[int, int]] = {}
+    right: dict[Group, list[tuple[bool, bool]]] = defaultdict(list)
     for run in runs:
-        key = (run.task.size, run.task.hidden, run.task.kind)
-        trained, untrained = counts.get(key, (0, 0))
         first, *_, last = run.result.accuracies
-        counts[key] = (trained + (first == 1), untrained + (last == 1))
-    return counts
+        right[run.task.size, run.task.hidden, run.task.kind].append((first == 1, last == 1))
+    return {
+        place: (sum(a for a, _ in both), sum(b for _, b in both)) for place, both in right.items()
+    }
 
 
 def gains(cells: Samples) -> Tests:
@@ -177,13 +212,12 @@ def _first_separable(cells: Samples, separated: Separated, k: int) -> int | None
 
     `k` selects the features of the trained (0) or the untrained (1) layer.
     """
-    first = None
-    for width in sorted({key[1] for key in cells}, reverse=True):
-        places = [place for place in separated if place[1] == width]
-        if any(separated[place][k] < cells[*place, MEASURES[0]].runs for place in places):
-            return first
-        first = width
-    return first
+    others = [
+        place[1]
+        for place, counts in separated.items()
+        if counts[k] < cells[*place, MEASURES[0]].runs
+    ]
+    return min((key[1] for key in cells if key[1] > max(others, default=0)), default=None)
 
 
 def claim(cells: Samples, separated: Separated, compared: bool) -> Claim:
@@ -199,14 +233,7 @@ def claim(cells: Samples, separated: Separated, compared: bool) -> Claim:
         for h in widths
     )
     falling = lower == len(changes)
-    if not (compared and are_enough(cells)):
-        verdict = Verdict.UNKNOWN
-    elif not trained or (better and not falling):
-        verdict = Verdict.FAILS
-    else:
-        learned = untrained is None or trained < untrained
-        everything = learned and falling and not better
-        verdict = Verdict.HOLDS if everything else Verdict.CONDITIONALLY
+    learned = trained and (untrained is None or trained < untrained)
     return Claim(
         "wide-layers-separable",
         "inferred from Table IV; no features are examined",
@@ -216,7 +243,11 @@ def claim(cells: Samples, separated: Separated, compared: bool) -> Claim:
         f"points. It is significantly smaller at h = {widths[-1]} than at h = {widths[0]} in "
         f"{lower} of {len(changes)} cases, and significantly above 0 there in {better} of "
         f"{len(at_the_end)}",
-        verdict,
+        Verdict.of(
+            learned and falling and not better,
+            partly=trained and (falling or not better),
+            judged=compared and are_enough(cells),
+        ),
         method="linear separability of the features of every run; Welch's test, Holm over all "
         "cases. With a condition: untrained features are separable at the same width, or the gain "
         "of a quadratic layer does not fall in all cases, or does not vanish",
@@ -252,8 +283,7 @@ def _table(cells: Samples, separated: Separated) -> Table:
 
 def draw(cells: Samples) -> Figure:
     """Draw how many images are right, and the gain of a quadratic layer, by width."""
-    figure = new_figure(9.0, 3.6)
-    left, right = figure.subplots(1, 2)
+    figure, (left, right) = new_figure(9.0, 3.6, 1, 2)
     tests, size = gains(cells), next(iter(cells))[0]
     widths = [key[1] for key in tests if key[2] == KINDS[0]]
     for k, kind in enumerate(KINDS):
@@ -261,64 +291,23 @@ def draw(cells: Samples) -> Figure:
         left.plot(widths, [cells[size, h, kind, MEASURES[0]].mean for h in widths], **style)
         if kind == KINDS[0]:  # before training, the features do not depend on the output
             untrained = [cells[size, h, kind, MEASURES[4]].mean for h in widths]
-            label = f"{size} images, before training"
-            left.plot(widths, untrained, **(style | {"linestyle": "--", "label": label}))
-        by_width = [tests[size, h, kind] for h in widths]
+            dashed = {"linestyle": "--", "label": f"{size} images, before training"}
+            left.plot(widths, untrained, **(style | dashed))
         right.errorbar(
             widths,
-            [test.difference for test in by_width],
-            [2 * (test.error or 0.0) for test in by_width],
+            [tests[size, h, kind].difference for h in widths],
+            [2 * (tests[size, h, kind].error or 0.0) for h in widths],
             capsize=2,
             **style,
         )
-    left.set_ylabel("training images right, linear layer, %")
-    right.set_ylabel("gain of a quadratic layer, points")
     right.axhline(0, color="#888888", linewidth=0.8)
-    for ax in (left, right):
-        ax.set_xscale("log")
-        ax.set_xticks(WIDTHS, [str(width) for width in WIDTHS])
+    for ax, label in (
+        (left, "training images right, linear layer, %"),
+        (right, "gain of a quadratic layer, points"),
+    ):
+        ax.set(xscale="log", xticks=WIDTHS, xticklabels=WIDTHS)
+        ax.set(xlabel="hidden neurons h", ylabel=label)
         ax.minorticks_off()
-        ax.set_xlabel("hidden neurons h")
         ax.grid(alpha=0.25)
     legend_below(figure, left, 3)
     return figure
-
-
-def tables(results: Results) -> list[Table]:
-    """Return the accuracies, and the gains of quadratic layers."""
-    return [
-        _table(results.cells, _separated(results.runs[0])),
-        comparisons_table(
-            "wide_layers_gains",
-            "Gain of a quadratic layer over a linear one on the same features",
-            ("images", "h", "output"),
-            gains(results.cells),
-            "In percentage points of test accuracy; p values are corrected by Holm's method.",
-            "gain",
-            "quadratic is",
-        ),
-    ]
-
-
-def claims(results: Results) -> list[Claim]:
-    """Judge separability."""
-    compared = results.context.data.name == "mnist"
-    return [claim(results.cells, _separated(results.runs[0]), compared)]
-
-
-STUDY = Compared(
-    "wide-layers",
-    "Study: features of wide hidden layers",
-    summary,
-    parts,
-    tables,
-    lambda results: {
-        "wide_layers": (
-            draw(results.cells),
-            "The share of the training images that a linear layer has right rises with the number "
-            "of hidden neurons, also before training; the right panel shows how much more accurate "
-            "a quadratic layer is than a linear one on the same features.",
-        )
-    },
-    claims,
-)

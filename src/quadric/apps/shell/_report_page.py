@@ -19,7 +19,7 @@ from quadric.apps.shell.commands._plot import figure_bytes, model_figure
 from quadric.apps.shell.tables import Schema, Source, TableNetwork, TestTable
 from quadric.apps.shell.tables._evaluation import shown
 from quadric.apps.shell.tables._held_out import values_at
-from quadric.apps.shell.tables._table_format import is_pattern
+from quadric.apps.shell.tables._options import is_pattern
 from quadric.explain import explain
 from quadric.plotting import calibration_figure, residuals_figure
 from quadric.utils import counted, listed, require, rounded

@@ -13,15 +13,19 @@ The package imports `network` and `datasets`. Only `_dask.py` imports `distribut
 Run them with ``run_sweep(tasks, Recipe(), data, Store("mnist.sqlite"))``.
 """
 
-from quadric.apps.paper.sweep._recipe import RECIPES, Measured, Recipe, Study, StudyTask
 from quadric.apps.paper.sweep._runner import run_sweep
 from quadric.apps.paper.sweep._store import Run, Store
 from quadric.apps.paper.sweep._task import (
     ENGINE,
+    RECIPES,
     SIZES,
     WIDTHS,
     Environment,
+    Measured,
+    Recipe,
     Result,
+    Study,
+    StudyTask,
     Task,
     environment,
     fit_network,

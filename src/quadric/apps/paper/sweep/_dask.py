@@ -85,7 +85,7 @@ def _round(
     except Exception as error:  # workers or the scheduler died in the meantime
         lost.extend(tasks)
         return _one_line(error)
-    reason, failure = "", None
+    reason, failures = "", []
     try:
         for future in as_completed(list(futures), loop=client.loop):
             raised = future.exception() if future.status == "error" else None
@@ -97,14 +97,14 @@ def _round(
                     reason = _one_line(error)
                 else:
                     yield result
-            elif failure is None:
+            else:
                 raised.add_note(FAILED.format(futures[future]))
-                failure = raised
+                failures.append(raised)
                 _cancel(client, futures)
     finally:
         _cancel(client, futures)
-    if failure is not None:
-        raise failure
+    if failures:
+        raise failures[0]
     return reason
 
 

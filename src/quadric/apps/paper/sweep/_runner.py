@@ -7,12 +7,22 @@ import time
 from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
+from typing import Any
+
+from joblib import Parallel, cpu_count, delayed
 
 from quadric import Network
 from quadric.apps.paper.sweep._dask import on_cluster
-from quadric.apps.paper.sweep._recipe import Study
 from quadric.apps.paper.sweep._store import Run, Store
-from quadric.apps.paper.sweep._task import FAILED, AnyTask, Finished, Method, environment, run_task
+from quadric.apps.paper.sweep._task import (
+    FAILED,
+    AnyTask,
+    Finished,
+    Method,
+    Study,
+    environment,
+    run_task,
+)
 from quadric.checks import check_integer
 from quadric.datasets import ImageData
 from quadric.utils import one_blas_thread
@@ -56,7 +66,7 @@ def run_sweep(
         Called with the network of every newly finished run that returns one, before the run is
         stored, so that the network of a stored run has always been passed on.
     """
-    wanted = list(dict.fromkeys(tasks))
+    wanted = dict.fromkeys(tasks)
     if jobs is not None:
         jobs = check_integer("jobs", jobs, at_least=1)
     largest = max((task.size for task in wanted), default=0)
@@ -66,10 +76,9 @@ def run_sweep(
             f"Got {largest} instead."
         )
     checksum = NO_DATA if data is None else data.checksum
-    stored = {run.task: run for run in store.runs(recipe, checksum)}
-    runs = {task: stored[task] for task in wanted if task in stored}
+    runs = {run.task: run for run in store.runs(recipe, checksum) if run.task in wanted}
     # longest first, so that no core is idle at the end while a long run that started late finishes
-    missing = sorted(set(wanted) - set(runs), key=lambda task: (-task.cost, task))
+    missing = sorted(wanted.keys() - runs.keys(), key=lambda task: (-task.cost, task))
     if missing:
         if dask is not None:
             results = on_cluster(missing, recipe, data, dask)
@@ -81,8 +90,7 @@ def run_sweep(
             for task, result, where in results:
                 if result.model is not None and on_model is not None:
                     on_model(task, result.model)
-                stored_result = replace(result, model=None)
-                runs[task] = store.add(recipe, checksum, task, stored_result, where)
+                runs[task] = store.add(recipe, checksum, task, replace(result, model=None), where)
                 if on_result is not None:
                     on_result(runs[task], len(runs), len(wanted))
     return [runs[task] for task in wanted]
@@ -92,44 +100,33 @@ def _in_threads(
     tasks: Sequence[AnyTask], recipe: Method, data: ImageData | None, jobs: int | None
 ) -> Generator[Finished, None, None]:
     """Yield results as runs finish. Threads suffice, because the compiled loop releases the GIL."""
-    from joblib import cpu_count
-
     stop = threading.Event()
-    failure: BaseException | None = None
+    failures = []
     # set once for all runs, because changing the number of threads makes BLAS threads spin
     with one_blas_thread(), ThreadPoolExecutor(jobs or cpu_count()) as pool:
-        runs = {
-            pool.submit(run_task, task, recipe, data, cancelled=stop.is_set): task for task in tasks
-        }
+        runs = [pool.submit(_noted, task, recipe, data, cancelled=stop.is_set) for task in tasks]
         try:
             for run in as_completed(runs):
-                error = run.exception()
-                if error is None:
-                    yield runs[run], run.result(), environment()
-                elif failure is None:
-                    error.add_note(FAILED.format(runs[run]))
-                    failure = error
-                    stop.set()
+                if error := run.exception():
+                    stop.set()  # the others then fail, too, and the first error is the cause
+                    failures.append(error)
+                else:
+                    yield run.result()
         finally:
             stop.set()  # running tasks stop at the end of their epoch
             pool.shutdown(cancel_futures=True)
-    if failure is not None:
-        raise failure
+    if failures:
+        raise failures[0]
 
 
 def _in_processes(
     tasks: Sequence[AnyTask], study: Study, data: ImageData | None, jobs: int | None
 ) -> Generator[Finished, None, None]:
     """Yield results as runs finish. Studies spend much of their time in Python, under the GIL."""
-    from joblib import Parallel, cpu_count, delayed
-
-    jobs = min(jobs or cpu_count(), len(tasks))
-    if jobs == 1:  # in this process
-        yield from (_noted(task, study, data) for task in tasks)
-        return
-    # joblib maps large arrays into memory, so that the processes share one copy of the data
+    # One job runs in this process. For more, joblib maps large arrays into memory, so that the
+    # processes share one copy of the data.
     parallel = Parallel(
-        n_jobs=jobs,
+        n_jobs=min(jobs or cpu_count(), len(tasks)),
         backend="loky",
         return_as="generator_unordered",
         idle_worker_timeout=SECONDS_IDLE,
@@ -150,10 +147,10 @@ def _end_with(parent: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _noted(task: AnyTask, study: Study, data: ImageData | None) -> Finished:
+def _noted(task: AnyTask, recipe: Method, data: ImageData | None, **options: Any) -> Finished:
     """Run a task; if it fails, a note on the error names it."""
     try:
-        return task, run_task(task, study, data), environment()
+        return task, run_task(task, recipe, data, **options), environment()
     except Exception as error:
         error.add_note(FAILED.format(task))
         raise

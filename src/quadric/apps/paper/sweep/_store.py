@@ -14,20 +14,27 @@ import os
 import re
 import sqlite3
 import stat
-import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import quadric
-from quadric.apps.paper.sweep._recipe import StudyTask
-from quadric.apps.paper.sweep._task import ENGINE, AnyTask, Environment, Method, Result, Task
+from quadric.apps.paper.sweep._task import (
+    ENGINE,
+    AnyTask,
+    Environment,
+    Method,
+    Result,
+    StudyTask,
+    Task,
+)
+from quadric.checks import expect
 from quadric.errors import StoreError
-from quadric.utils import HOUR, close_locked, leftovers, lock, relock, remove_leftovers, write_whole
+from quadric.utils import HOUR, leftovers, lock, remove_leftovers, write_whole
 
 APPLICATION_ID = 0x51445243  # 'QDRC', at byte 68 of the file
 FORMAT = "2"  # format 1 had no digest
@@ -132,33 +139,44 @@ class Store(contextlib.AbstractContextManager["Store"]):
             self._file = Path(os.path.realpath(path))
             if not read_only:
                 _create(self._file)
-                _check_place(self._file)
-                self._lock = Lock(self._file, f"the store {self.path}")
-                undo.callback(self._lock.release)
-            self._runs = self._read()
+            self._read()
             if not read_only:
+                self._lock = undo.enter_context(_locked(self._file, self.path))
                 self._connection = _connect(self._file, "mode=rw")
                 undo.callback(self._connection.close)
                 self._connection.executescript(SETTINGS)
-                self._lock.acquire(relock)
             self._close = undo.pop_all()
 
     def runs(self, recipe: Method, checksum: str, *, engine: str = ENGINE) -> list[Run]:
         """Return all runs of the recipe or study on this data, in the order of their tasks."""
-        if self._read_only:  # another process may have added runs
-            with _explained(self.path):
-                self._runs = self._read()
         wanted = (recipe.key(), engine, checksum)
-        return sorted((run for key, run in self._runs if key == wanted), key=lambda run: run.task)
+        with _explained(self.path):
+            runs = [run for key, run in self._read() if key == wanted]
+        return sorted(runs, key=lambda run: run.task)
 
     def _read(self) -> list[tuple[Key, Run]]:
-        """Read and verify the runs of all recipes."""
-        rows = _read_all(self._file)
-        try:
-            return [from_row(row) for row in rows]
-        except (TypeError, ValueError, LookupError, RecursionError) as error:
-            reason = f"a run differs from what was written: {error}"
-            raise _damaged(self.path, reason) from None
+        """Read and verify the runs of all recipes, without changing any file."""
+        log = Path(f"{self._file}-wal")
+        while True:
+            _check_place(self._file)
+            has_log = log.exists()
+            # mode=ro alone would create a log and an index; immutable=1 ignores an existing log
+            options = "mode=ro" if has_log else "mode=ro&immutable=1"
+            try:
+                with (
+                    contextlib.closing(_connect(self._file, options)) as connection,
+                    _explained(self._file),
+                ):
+                    _check(self._file, connection)
+                    connection.row_factory = sqlite3.Row
+                    return [from_row(dict(row)) for row in connection.execute("SELECT * FROM runs")]
+            except StoreError:
+                if has_log or not log.exists():
+                    raise
+                # a sweep has started to write in the meantime: try again
+            except (TypeError, ValueError, LookupError, RecursionError) as error:
+                reason = f"a run differs from what was written: {error}"
+                raise _damaged(self.path, reason) from None
 
     def add(
         self,
@@ -169,21 +187,25 @@ class Store(contextlib.AbstractContextManager["Store"]):
         environment: Environment,
     ) -> Run:
         """Store a run permanently; a run that is already stored is not replaced."""
-        if self._read_only:
-            raise StoreError(f"the store {self.path} was opened for reading only.")
+        expect(
+            not self._read_only, StoreError(f"the store {self.path} was opened for reading only.")
+        )
         run = Run(task, result, environment, datetime.now(UTC).isoformat(timespec="microseconds"))
         row = to_row((recipe.key(), ENGINE, checksum), run)
-        checked = from_row(row)  # never write what could not be read back
-        if not self._lock.is_in_place():
-            raise StoreError(
+        from_row(row)  # never write what could not be read back
+        in_place = False
+        with contextlib.suppress(OSError):
+            in_place = os.path.samestat(os.stat(self._file), os.fstat(self._lock))
+        expect(
+            in_place,
+            StoreError(
                 f"the store {self.path} was moved, removed or replaced while it was in use. Put it "
                 "back, then run the same command again."
-            )
+            ),
+        )
         with _explained(self.path):
             # outside BEGIN and COMMIT, every statement is its own transaction
-            cursor = self._connection.execute(INSERT + "ON CONFLICT DO NOTHING", row)
-        if cursor.rowcount:
-            self._runs.append(checked)
+            self._connection.execute(INSERT + "ON CONFLICT DO NOTHING", row)
         return run
 
     def close(self) -> None:
@@ -215,26 +237,31 @@ def to_row(key: Key, run: Run) -> dict[str, Any]:
 
 def from_row(row: Mapping[str, Any]) -> tuple[Key, Run]:
     """Return the key and the run of a row; raise ValueError or TypeError for an invalid row."""
-    if {name: type(value) for name, value in row.items()} != TYPES:
-        raise ValueError("a value has the wrong type")
-    if row["digest"] != digest([*row.values()][:-1]):
-        raise ValueError("the digest does not match")
-    accuracies = json.loads(row["accuracies"])
-    if not isinstance(accuracies, list) or not all(
-        type(number) is float and 0 <= number <= 1 for number in accuracies
-    ):
-        raise ValueError("accuracies must be numbers from 0 to 1")
-    method = json.loads(row["recipe"])
-    expected = method["measures" if "study" in method else "epochs"]
-    if len(accuracies) != len(expected):
-        raise ValueError(
-            f"a run must have {len(expected)} accuracies, one for each of the recipe's epochs or "
-            f"the study's measures. Got {len(accuracies)}"
-        )
-    if not (0 <= row["seconds"] < math.inf and row["steps"] >= 0):
-        raise ValueError("seconds and steps must be finite and not negative")
+    expect(
+        {name: type(value) for name, value in row.items()} == TYPES,
+        ValueError("a value has the wrong type"),
+    )
+    expect(row["digest"] == digest([*row.values()][:-1]), ValueError("the digest does not match"))
+    accuracies, method = json.loads(row["accuracies"]), json.loads(row["recipe"])
+    kind_of_task, measured = (StudyTask, "measures") if "study" in method else (Task, "epochs")
+    expect(
+        type(accuracies) is list
+        and all(type(number) is float and 0 <= number <= 1 for number in accuracies),
+        ValueError("accuracies must be numbers from 0 to 1"),
+    )
+    expected = len(method[measured])
+    expect(
+        len(accuracies) == expected,
+        ValueError(
+            f"a run must have {expected} accuracies, one for each of the recipe's epochs or the "
+            f"study's measures. Got {len(accuracies)}"
+        ),
+    )
+    expect(
+        0 <= row["seconds"] < math.inf and row["steps"] >= 0,
+        ValueError("seconds and steps must be finite and not negative"),
+    )
     datetime.fromisoformat(row["finished_at"])
-    kind_of_task = StudyTask if "study" in method else Task
     run = Run(
         kind_of_task(row["size"], row["hidden"], row["kind"], row["seed"]),
         Result(tuple(accuracies), row["seconds"], row["steps"]),
@@ -277,19 +304,20 @@ def _check_place(path: Path) -> None:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     if not stat.S_ISREG(info.st_mode):
         raise OSError(errno.EINVAL, "it is a device, a pipe or a socket, not a file")
-    if info.st_size == 0:
-        raise _not_a_store(path)  # SQLite would remove its log, even in read-only mode
+    # SQLite would remove the log of an empty file, even in read-only mode
+    expect(info.st_size, _not_a_store(path))
     if not os.access(path, os.R_OK, effective_ids=os.access in os.supports_effective_ids):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-    if info.st_nlink > 1:
-        # links left by a killed `_create`; counted before `stat`, as they may be removed in between
-        own = sum(os.path.samestat(left, info) for _, left in leftovers(path))
-        names = os.stat(path).st_nlink - own
-        if names > 1:
-            raise StoreError(
-                f"the store {path} has {names} names (hard links), but SQLite finds its log only "
-                "under one of them. Remove the other names, or use a copy of the file."
-            )
+    # links left by a killed `_create`; counted before `stat`, as they may be removed in between
+    own = sum(os.path.samestat(left, info) for _, left in leftovers(path))
+    names = os.stat(path).st_nlink - own
+    expect(
+        names <= 1,
+        StoreError(
+            f"the store {path} has {names} names (hard links), but SQLite finds its log only "
+            "under one of them. Remove the other names, or use a copy of the file."
+        ),
+    )
     _check_beside(path, is_new=False)
 
 
@@ -299,71 +327,58 @@ def _check_beside(path: Path, *, is_new: bool) -> None:
         other = Path(f"{path}{suffix}")
         with contextlib.suppress(FileNotFoundError):
             info = os.lstat(other)  # also fails if the names of SQLite's files would be too long
-            if is_new:
-                belongs = os.path.lexists(path)  # another process has just created the store
-            else:
-                belongs = stat.S_ISREG(info.st_mode) and _is_of_sqlite(other, info.st_size)
-            if not belongs:
-                raise StoreError(
+            # if a new store exists, another process has just created it
+            expect(
+                os.path.lexists(path) if is_new else _is_of_sqlite(other, info),
+                StoreError(
                     f"{other} is in the way: it does not belong to the store, but SQLite would use "
                     "and remove it. It was not changed; move it, or choose another store."
-                )
+                ),
+            )
 
 
-def _is_of_sqlite(other: Path, size: int) -> bool:
+def _is_of_sqlite(other: Path, info: os.stat_result) -> bool:
     """Return whether a file next to the store looks like a file of SQLite."""
-    if other.name.endswith("-wal"):
+    if stat.S_ISREG(info.st_mode) and other.name.endswith("-wal"):
         with other.open("rb") as stream:
             return stream.read(8) in LOG_MAGIC
     # An index is checked by its size only: opening and closing it would drop SQLite's locks. A
     # store uses a log from the start, never a journal.
-    return other.name.endswith("-shm") and (size < 4 or size % 4096 == 0)
+    is_index = stat.S_ISREG(info.st_mode) and other.name.endswith("-shm")
+    return is_index and (info.st_size < 4 or info.st_size % 4096 == 0)
 
 
 def _connect(path: Path, options: str) -> sqlite3.Connection:
     return sqlite3.connect(f"{path.as_uri()}?{options}", uri=True, isolation_level=None, timeout=30)
 
 
-def _read_all(path: Path) -> list[dict[str, Any]]:
-    """Return all rows of the table `runs` of a valid store, without changing any file."""
-    while True:
-        _check_place(path)
-        log = Path(f"{path}-wal")
-        has_log = log.exists()
-        # mode=ro alone would create a log and an index; immutable=1 ignores an existing log
-        options = "mode=ro" if has_log else "mode=ro&immutable=1"
-        try:
-            with contextlib.closing(_connect(path, options)) as connection, _explained(path):
-                _check(path, connection)
-                connection.row_factory = sqlite3.Row
-                return [dict(row) for row in connection.execute("SELECT * FROM runs")]
-        except StoreError:
-            if has_log or not log.exists():
-                raise
-            # a sweep has started to write in the meantime: try again
-
-
 def _check(path: Path, connection: sqlite3.Connection) -> None:
-    if connection.execute("PRAGMA application_id").fetchone() != (APPLICATION_ID,):
-        raise _not_a_store(path)
+    expect(
+        connection.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,),
+        _not_a_store(path),
+    )
     # compared before any table is read: reading could execute a view or a trigger
     schema = connection.execute("SELECT name, type, sql FROM sqlite_master").fetchall()
-    if ("meta", "table", TABLES["meta"]) not in schema:
-        raise _damaged(path, "the table meta is missing")
+    expect(("meta", "table", TABLES["meta"]) in schema, _damaged(path, "the table meta is missing"))
     formats = connection.execute("SELECT value FROM meta WHERE name = 'format'").fetchall()
-    if len(formats) != 1 or not re.fullmatch("[0-9]{1,9}", str(formats[0][0])):
-        raise _damaged(path, "the format is not stated")
-    if formats != [(FORMAT,)]:
-        raise StoreError(
+    expect(
+        len(formats) == 1 and re.fullmatch("[0-9]{1,9}", str(formats[0][0])),
+        _damaged(path, "the format is not stated"),
+    )
+    expect(
+        formats == [(FORMAT,)],
+        StoreError(
             f"the store {path} has format {formats[0][0]}, and quadric {quadric.__version__} reads "
             f"format {FORMAT}. It was not changed; use the version of quadric that created it, or "
             "choose another file."
-        )
-    if set(schema) != SCHEMA or len(schema) != len(SCHEMA):
-        raise _damaged(path, "the tables are not those of a store")
+        ),
+    )
+    expect(
+        set(schema) == SCHEMA and len(schema) == len(SCHEMA),
+        _damaged(path, "the tables are not those of a store"),
+    )
     verdict = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
-    if verdict != "ok":
-        raise _damaged(path, verdict)
+    expect(verdict == "ok", _damaged(path, verdict))
 
 
 @contextlib.contextmanager
@@ -404,17 +419,23 @@ def _not_a_store(path: Path) -> StoreError:
     )
 
 
+def _in_use(path: Path, which: str) -> StoreError:
+    return StoreError(
+        f"the store {path} is in use by {which} process. Wait until it has finished or stop it, "
+        "then run the same command again: finished runs are kept."
+    )
+
+
 def _one_line(reason: object) -> str:
     """Return a short printable line, because a reason may quote the file's content."""
     text = " ".join(str(reason).split())
     return "".join(sign if sign.isprintable() else "?" for sign in text)[:200]
 
 
-class Lock:
-    """A lock on an existing file that only one process may hold; others get a StoreError.
+@contextlib.contextmanager
+def _locked(path: Path, name: Path) -> Iterator[int]:
+    """Lock an existing file, and yield its descriptor; StoreError if it is locked already.
 
-    Notes
-    -----
     The lock is a system lock on the store itself: it works under every name of the file, needs no
     other file, and is released if the process is killed. On Linux it is a `flock`, which does not
     interact with SQLite's own locks. On other Unix systems it would, and Windows has no such lock,
@@ -423,64 +444,25 @@ class Lock:
     On Unix, closing any descriptor of a file releases all record locks of the process on it,
     including SQLite's. The descriptor is therefore closed after the store's connection, and no
     second one is opened in the meantime. SQLite keeps its own descriptors open while it holds a
-    lock, that is, once the store is connected for writing; it is then acquired again (`relock`).
+    lock, that is, once the store is connected for writing. The store is read before it is locked,
+    because reading closes a descriptor.
     """
-
-    def __init__(self, path: Path, purpose: str) -> None:
-        self._path, self._purpose = path, purpose
-        with _guard:
-            if self._file_id() in _held:
-                raise self._in_use("this process")
-            flags = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-            self._file = os.open(path, flags)
-            info = os.fstat(self._file)
-            self._held = (info.st_dev, info.st_ino)
-            try:
-                self.acquire(lock)
-            except BaseException:
-                os.close(self._file)
-                raise
-            _held.add(self._held)
-
-    def acquire(self, lock_file: Callable[[int, int], None]) -> None:
-        """Lock the file; raise StoreError if another process has locked it."""
+    with _guard:
+        info = os.stat(path)
+        held = (info.st_dev, info.st_ino)
+        expect(held not in _held, _in_use(name, "this"))
+        flags = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+        handle = os.open(path, flags)
         try:
-            lock_file(self._file, LOCK_BYTE)
+            lock(handle, LOCK_BYTE)
         except (BlockingIOError, PermissionError):  # which one depends on the system
-            raise self._in_use(_holder(*self._held)) from None
-
-    def _file_id(self) -> tuple[int, int]:
-        info = os.stat(self._path)
-        return info.st_dev, info.st_ino
-
-    def is_in_place(self) -> bool:
-        """Return whether the path still leads to the locked file."""
-        try:
-            return self._file_id() == self._held
-        except OSError:
-            return False
-
-    def release(self) -> None:
+            os.close(handle)
+            raise _in_use(name, "another") from None
+        _held.add(held)
+    try:
+        yield handle
+    finally:
         with _guard:
-            close_locked(self._file, LOCK_BYTE)
-            _held.discard(self._held)
-
-    def _in_use(self, holder: str) -> StoreError:
-        return StoreError(
-            f"{self._purpose} is in use by {holder}. Wait until it has finished or stop it, then "
-            "run the same command again: finished runs are kept."
-        )
-
-
-def _holder(device: int, inode: int) -> str:
-    """Return a name for the process that holds the lock, from Linux's list of locks.
-
-    A line reads '1: FLOCK ADVISORY WRITE <process> <device>:<inode> ...'.
-    """
-    if sys.platform == "linux":
-        place = f"{os.major(device):02x}:{os.minor(device):02x}:{inode}"
-        line = re.compile(rf"^\S+ +FLOCK +\S+ +\S+ +([1-9]\d*) +{place} ", re.M)
-        with contextlib.suppress(OSError):
-            if match := line.search(Path("/proc/locks").read_text(encoding="utf-8")):
-                return f"process {match[1]}"
-    return "another process"
+            lock(handle, LOCK_BYTE, release=True)
+            os.close(handle)
+            _held.discard(held)

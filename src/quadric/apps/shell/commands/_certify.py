@@ -31,11 +31,11 @@ from quadric.apps.shell.commands._inputs import (
     open_model,
 )
 from quadric.apps.shell.commands._plot import figure_bytes
-from quadric.apps.shell.tables._table_format import check_columns
+from quadric.apps.shell.tables._options import check_columns
 from quadric.utils import counted, rounded, rounded_down, write_whole
 
 if TYPE_CHECKING:
-    from quadric.apps.shell.tables._certificates import CertifiedTable
+    from quadric.apps.shell.tables._prediction import CertifiedTable
 
 SHARES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9)  # quantiles of the radii that the summary shows
 
@@ -95,7 +95,7 @@ def certify(
     with errors_as_one_line(ValueError):
         opened = open_model(model, data, table_format)
 
-        from quadric.apps.shell.tables._certificates import certify_table, notes_of
+        from quadric.apps.shell.tables._prediction import certify_table
 
         schema, source = opened.table
         categories = {column.name for column in schema.columns if column.kind == "category"}
@@ -116,7 +116,7 @@ def certify(
             found.write(output, source.read().select(kept), min_radius, raw_csv=raw_csv)
         if picture is not None:
             _draw(found, picture)
-    notes = opened.notes + notes_of(found)
+    notes = opened.notes + found.notes()
     summary = {"units": units} | _summary(found, min_radius, fragile)
     if as_json:
         print_json(summary | {"output": None if output is None else str(output), "notes": notes})
@@ -152,7 +152,7 @@ def _summary(found: CertifiedTable, least: float, fragile: int) -> dict[str, Any
         "median_radius": finite_or_none(np.median(radii.radius)),
         "certified_accuracy" if y is not None else "certified_share": [
             {"radius": float(radius), "share": float(share)}
-            for radius, share in zip(at, found.accuracy(at), strict=True)
+            for radius, share in zip(at, known.certified_accuracy(y, at), strict=True)
         ],
         "min_radius": least,
         "answered": int(sure.sum()),

@@ -58,7 +58,7 @@ def evaluate(
         opened = open_model(model, data, table_format)
 
         from quadric.apps.shell.tables import evaluate_table
-        from quadric.apps.shell.tables._remarks import most_important, remarks_on_scores
+        from quadric.apps.shell.tables._held_out import most_important, remarks_on_scores
 
         schema, source = opened.table
         schema = schema if target is None else replace(schema, target=target)

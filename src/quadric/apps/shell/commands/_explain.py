@@ -151,7 +151,7 @@ def _explain_row(opened: OpenedModel, number: int, *, as_json: bool) -> None:
     import numpy as np
 
     from quadric.apps.shell.tables._evaluation import finite_or_none
-    from quadric.apps.shell.tables._preprocessing import check_inputs, features
+    from quadric.apps.shell.tables._schema import check_inputs, features
     from quadric.certify import counterfactual, radius
 
     schema, source, model = opened.schema, opened.source, opened.model

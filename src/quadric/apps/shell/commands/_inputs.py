@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeGuard, get_origin
 import typer
 
 from quadric.apps.shell.commands._console import errors_as_one_line, fail, print_notes
-from quadric.apps.shell.tables._table_format import (
+from quadric.apps.shell.tables._options import (
     WRITTEN,
     TableFormat as TableFormat,
     is_pattern,
@@ -193,7 +193,7 @@ class OpenedModel:
 
     def inputs_and_labels(self) -> tuple[Any, Any]:
         """Return the inputs and targets of the rows without missing values; None if unknown."""
-        from quadric.apps.shell.tables._preprocessing import (
+        from quadric.apps.shell.tables._schema import (
             check_inputs,
             complete_rows,
             features,

@@ -196,7 +196,7 @@ def _rows(opened: OpenedModel) -> tuple[Any, Any]:
         fail("the model file does not name its columns. Give a table: quadric plot MODEL DATA.")
     if opened.source is not None:
         return opened.inputs_and_labels()
-    from quadric.apps.shell.tables._preprocessing import typical_rows
+    from quadric.apps.shell.tables._schema import typical_rows
 
     return typical_rows(opened.schema), None
 

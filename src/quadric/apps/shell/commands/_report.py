@@ -67,7 +67,7 @@ def write_report(
     from quadric import files
     from quadric.apps.shell._report_page import report_page
     from quadric.apps.shell.tables import evaluate_table
-    from quadric.apps.shell.tables._remarks import most_important, remarks_on_scores
+    from quadric.apps.shell.tables._held_out import most_important, remarks_on_scores
 
     opened = open_model(model, table, table_format)
     schema, source = opened.table

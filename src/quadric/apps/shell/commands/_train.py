@@ -29,8 +29,14 @@ from quadric.apps.shell.commands._inputs import (
     column_names,
 )
 from quadric.apps.shell.commands._report import write_report
-from quadric.apps.shell.tables._table_format import check_columns, is_stdin, plain_stem
-from quadric.apps.shell.tables._train_options import ColumnOptions, Settings, Stream
+from quadric.apps.shell.tables._options import (
+    ColumnOptions,
+    Settings,
+    Stream,
+    check_columns,
+    is_stdin,
+    plain_stem,
+)
 from quadric.utils import counted, visible
 
 if TYPE_CHECKING:

@@ -12,34 +12,32 @@ from quadric.utils import require
 require("polars", extra="cli", by="quadric.apps.shell.tables")
 
 if TYPE_CHECKING:
-    from quadric.apps.shell.tables._checkpoint import Checkpoint, checkpoint_path
     from quadric.apps.shell.tables._evaluation import Evaluation
     from quadric.apps.shell.tables._held_out import TestTable, evaluate_table
+    from quadric.apps.shell.tables._options import ColumnOptions, Settings, Stream, TableFormat
     from quadric.apps.shell.tables._prediction import Predicted, predict
     from quadric.apps.shell.tables._saved_model import TableNetwork, read_inputs
     from quadric.apps.shell.tables._schema import Schema
     from quadric.apps.shell.tables._source import Source, open_table
-    from quadric.apps.shell.tables._streaming import train_stream
-    from quadric.apps.shell.tables._table_format import TableFormat
-    from quadric.apps.shell.tables._train_options import ColumnOptions, Settings, Stream
+    from quadric.apps.shell.tables._streaming import Checkpoint, checkpoint_path, train_stream
     from quadric.apps.shell.tables._training import Trained, train
 
 # Names are imported on first use (PEP 562), so that a file that cannot be read is reported before
 # Polars and scikit-learn are imported.
 _HOMES = {
-    "Checkpoint": "_checkpoint",
-    "ColumnOptions": "_train_options",
+    "Checkpoint": "_streaming",
+    "ColumnOptions": "_options",
     "Evaluation": "_evaluation",
     "Predicted": "_prediction",
     "Schema": "_schema",
-    "Settings": "_train_options",
+    "Settings": "_options",
     "Source": "_source",
-    "Stream": "_train_options",
-    "TableFormat": "_table_format",
+    "Stream": "_options",
+    "TableFormat": "_options",
     "TableNetwork": "_saved_model",
     "TestTable": "_held_out",
     "Trained": "_training",
-    "checkpoint_path": "_checkpoint",
+    "checkpoint_path": "_streaming",
     "evaluate_table": "_held_out",
     "open_table": "_source",
     "predict": "_prediction",

@@ -9,14 +9,15 @@ import codecs
 import csv
 import gzip
 import io
+import itertools
 import re
 import zlib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
-from quadric.apps.shell.tables._table_format import TAB_SEPARATED, plain_suffix
+from quadric.apps.shell.tables._options import TAB_SEPARATED, plain_suffix, refuse
 from quadric.errors import TableError
 from quadric.utils import open_regular
 
@@ -70,32 +71,32 @@ class CsvFile:
         except csv.Error as error:
             raise TableError(f"the first line of {path} cannot be parsed: {error}.") from None
         names = [name.strip() for name in names]
-        if not any(names):
-            raise TableError(f"{path} has no column names: its first line must contain them.")
-        numbered = enumerate(names, start=1)
-        self.columns = tuple(name or f"column {i} (no name)" for i, name in numbered)
-        name, count = Counter(self.columns).most_common(1)[0]
-        if count > 1:
-            raise TableError(f"{path} has {count} columns named {name!r}. Make the names unique.")
+        self.columns = tuple(name or f"column {i} (no name)" for i, name in enumerate(names, 1))
+        counts = Counter(self.columns).most_common()
+        refuse(
+            {
+                f"{path} has no column names: its first line must contain them.": not any(names),
+                **{
+                    f"{path} has {count} columns named {name!r}. Make the names unique.": count > 1
+                    for name, count in counts
+                },
+            }
+        )
         self.unnamed = tuple(c for c, name in zip(self.columns, names, strict=True) if not name)
 
     def frames(self) -> Iterator[pl.DataFrame]:
         """Yield the rows in blocks; every value is a string, or null if the field is empty."""
-        rows, begin, rest = 0, 0, b""
+        rows, begin, rest, header = 0, 0, b"", self.header_size
         blocks = text_blocks(self.file, self.encoding, BLOCK, self.path)
         while block := rest + (read := next(blocks, b"")):
-            if begin < self.header_size:
-                if read and len(block) < self.header_size:
-                    rest = block
-                    continue
-                begin, block = self.header_size, block[self.header_size :]
             end = _end_of_records(block) if read else len(block)
             if not end and len(block) > LARGEST_BLOCK:
                 raise TableError(f"{self.path} has an unclosed quote after row {rows}.")
-            frame = self._parse(block[:end], rows, begin)
+            frame = self._parse(block[header:end], rows, begin + header)
             if len(frame):
                 yield frame
             rows, begin, rest = rows + len(frame), begin + end, block[end:]
+            header = 0 if end else header  # the first complete record is the header
 
     def _parse(self, block: bytes, rows: int, begin: int) -> pl.DataFrame:
         """Parse whole records that follow `rows` rows and begin at byte `begin`."""
@@ -106,17 +107,16 @@ class CsvFile:
         # Prepend a complete row: if every row were short, Polars would see too few columns.
         complete = self.separator.join(['""'] * len(self.columns)) + "\n"
         try:
-            frame = pl.read_csv(
+            return pl.read_csv(
                 complete.encode() + block,
                 has_header=False,
                 separator=self.separator,
                 schema=dict.fromkeys(self.columns, pl.String),
-            )
+            )[1:]
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
             self._explain(block, rows, begin)
             first = str(error).strip().splitlines()[0]
             raise TableError(f"{self.path} cannot be parsed after row {rows}: {first}.") from None
-        return frame[1:]
 
     def _explain(self, block: bytes, rows: int, begin: int) -> None:
         """Raise a TableError that says why a block cannot be parsed, if the reason is known."""
@@ -137,13 +137,15 @@ class CsvFile:
 def _read_header(path: Path, blocks: Iterator[bytes]) -> bytes:
     """Return the line of column names; quoted names may contain line breaks."""
     start = next(blocks, b"")
-    if not start.strip(b"\xef\xbb\xbf \t\r\n"):
-        raise TableError(f"{path} is empty: its first line must contain the column names.")
-    if b"\0" in start:
-        raise TableError(
-            f"{path} is not a CSV file in UTF-8: byte {start.index(0)} is zero. If it is text in "
-            "another encoding, use --encoding, for example --encoding utf-16-le."
-        )
+    refuse(
+        {
+            f"{path} is empty: its first line must contain the column names.": (
+                not start.strip(b"\xef\xbb\xbf \t\r\n")
+            ),
+            f"{path} is not a CSV file in UTF-8: byte {start.find(0)} is zero. If it is text in "
+            "another encoding, use --encoding, for example --encoding utf-16-le.": b"\0" in start,
+        }
+    )
     while (record := FIRST_RECORD.match(start)) is None:
         if len(start) > LARGEST_BLOCK:
             raise TableError(f"the first line of {path} has an unclosed quote.")
@@ -184,7 +186,9 @@ def _decode(path: Path, block: bytes, begin: int = 0) -> str:
 
 
 def text_blocks(file: Path, encoding: str | None, size: int, name: Path) -> Iterator[bytes]:
-    """Yield the text of a file in UTF-8, in blocks of about `size` bytes, none of them empty.
+    """Yield the text of a file in UTF-8, in blocks of about `size` bytes.
+
+    The only block that may be empty is the first one of an empty file.
 
     Parameters
     ----------
@@ -211,18 +215,12 @@ def text_blocks(file: Path, encoding: str | None, size: int, name: Path) -> Iter
             )
         if start.startswith(ZSTD):
             yield from _zstd_blocks(file, encoding, name)
-        elif start.startswith(GZIP):
-            yield from _in_utf_8(_gzip_blocks(stream, size, name), encoding, name)
-        else:
-            yield from _in_utf_8(iter(lambda: stream.read(size), b""), encoding, name)
-
-
-def _gzip_blocks(stream: BinaryIO, size: int, name: Path) -> Iterator[bytes]:
-    try:
-        with gzip.open(stream) as plain:
-            yield from iter(lambda: plain.read(size), b"")
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise TableError(f"{name} is a damaged gzip file: {error}. Use another copy.") from None
+            return
+        plain = gzip.GzipFile(fileobj=stream) if start.startswith(GZIP) else stream
+        try:
+            yield from _in_utf_8(iter(lambda: plain.read(size), b""), encoding, name)
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise TableError(f"{name} is a damaged gzip file: {error}. Use another copy.") from None
 
 
 def _zstd_blocks(file: Path, encoding: str | None, name: Path) -> Iterator[bytes]:
@@ -237,8 +235,6 @@ def _zstd_blocks(file: Path, encoding: str | None, name: Path) -> Iterator[bytes
         )
     import polars as pl
 
-    from quadric.apps.shell.tables._parquet_probe import READ_ERRORS
-
     lines = pl.scan_csv(
         file,
         has_header=False,
@@ -247,12 +243,11 @@ def _zstd_blocks(file: Path, encoding: str | None, name: Path) -> Iterator[bytes
         schema={"line": pl.String},
         glob=False,
     )
-    frames = lines.collect_batches(chunk_size=LINES_AT_ONCE, maintain_order=True, lazy=True)
+    batches = lines.collect_batches(chunk_size=LINES_AT_ONCE, maintain_order=True, lazy=True)
     try:
-        for frame in frames:
-            text = frame["line"].fill_null("").str.join("\n").item()
-            yield f"{text}\n".encode()
-    except READ_ERRORS as error:
+        for batch in batches:
+            yield (batch["line"].fill_null("").str.join("\n").item() + "\n").encode()
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         first = (str(error).strip().splitlines() or ["it cannot be read"])[0].rstrip(".")
         raise TableError(
             f"{name} is damaged, or is not text in UTF-8 compressed with Zstandard: {first}. Use "
@@ -261,20 +256,18 @@ def _zstd_blocks(file: Path, encoding: str | None, name: Path) -> Iterator[bytes
 
 
 def _in_utf_8(blocks: Iterator[bytes], encoding: str | None, name: Path) -> Iterator[bytes]:
-    block = next(blocks, b"")
-    if encoding is None and block.startswith(UTF_16):
+    first = next(blocks, b"")
+    if encoding is None and first.startswith(UTF_16):
         encoding = "utf-16"
     if encoding in UTF_8:
-        if block:
-            yield block
-        yield from blocks
+        yield from itertools.chain([first], blocks)
         return
     decoder, before = codecs.getincrementaldecoder(encoding)(), 0
     try:
-        while block:
+        for block in itertools.chain([first], blocks):
             if text := decoder.decode(block):
                 yield text.encode()
-            before, block = before + len(block), next(blocks, b"")
+            before += len(block)
         decoder.decode(b"", final=True)
     except (UnicodeDecodeError, UnicodeEncodeError) as error:
         raise TableError(

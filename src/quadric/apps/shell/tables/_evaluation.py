@@ -88,33 +88,27 @@ class Evaluation:
     confusion: list[list[int]]
     calibration: list[dict[str, float]]
 
-    @property
-    def baselines(self) -> list[str]:
-        """The names of the baselines."""
-        return list(next(iter(self.scores.values())).baselines)
-
     def to_dict(self) -> dict[str, Any]:
         """Return the evaluation as JSON values, without the parts that do not apply."""
         return {name: value for name, value in asdict(self).items() if value != []}
 
     def score_table(self) -> list[list[str]]:
         """Return the scores as text: a header, then one line per score."""
-        header = ["", MODEL, f"{LEVEL:.0%} interval", *self.baselines]
+        baselines = next(iter(self.scores.values())).baselines
         lines = [
             [name, shown(score.value), _interval(score), *map(shown, score.baselines.values())]
             for name, score in self.scores.items()
         ]
-        return [header, *lines]
+        return [["", MODEL, f"{LEVEL:.0%} interval", *baselines], *lines]
 
     def class_table(self) -> list[list[str]]:
         """Return the scores of each class as text: a header, then one line per class."""
-        header = ["class", "rows", "predicted", "precision", "recall", "F1"]
         lines = [
             [visible(str(line["class"])), str(line["rows"]), str(line["predicted"])]
             + [shown(line[name]) for name in ("precision", "recall", "F1")]
             for line in self.classes
         ]
-        return [header, *lines]
+        return [["class", "rows", "predicted", "precision", "recall", "F1"], *lines]
 
 
 def evaluate(
@@ -150,13 +144,13 @@ def evaluate(
     >>> round(found.scores["accuracy"].value, 3), found.confusion
     (0.667, [[1, 0], [1, 1]])
     """
+    scores = _scores(ClassMetrics if classes else NumberMetrics, truth, model, baselines, seed)
     if not classes:
-        scores = _scores(NumberMetrics, truth, model, baselines, seed)
         return Evaluation("regression", len(truth), scores, [], [], [])
-    scores, ours = _scores(ClassMetrics, truth, model, baselines, seed), ClassMetrics(truth, model)
+    ours = ClassMetrics(truth, model)
     confusion = ours.confusion().tolist() if len(classes) <= MOST_CONFUSED else []
-    table = ours.class_table(classes)
-    return Evaluation("classification", len(truth), scores, table, confusion, ours.calibration())
+    by_class, calibration = ours.class_table(classes), ours.calibration()
+    return Evaluation("classification", len(truth), scores, by_class, confusion, calibration)
 
 
 def main_score(classes: Sequence[Any], truth: Array, predicted: Array) -> float:
@@ -179,36 +173,31 @@ def _scores(
     With more than MOST_RESAMPLED rows, a random subset of this size is resampled, and the distances
     from the score are scaled by the square root of the ratio of the numbers of rows.
     """
-    n = len(truth)
-    once = np.ones((1, n))  # every row counts once
-    values = metrics(truth, model).scores(once)
-    others = {name: metrics(truth, P).scores(once) for name, P in baselines.items()}
-    rng = np.random.default_rng(seed)
+    n, rng = len(truth), np.random.default_rng(seed)
     m = min(n, MOST_RESAMPLED)
     rows = np.arange(n) if m == n else np.sort(rng.choice(n, m, replace=False))
-    counts = np.array([np.bincount(rng.integers(m, size=m), minlength=m) for _ in range(RESAMPLES)])
-    counts = counts.astype(np.float64)
-    scale = math.sqrt(m / n)
-    chosen = metrics(truth[rows], model[rows])
-    resampled = chosen.scores(counts)
-    # for the baselines, only the difference on the same resamples is needed
-    paired = {name: metrics(truth[rows], P[rows]).scores(counts) for name, P in baselines.items()}
-    center = values if m == n else chosen.scores(np.ones((1, m)))
+    drawn = [np.bincount(rng.integers(m, size=m), minlength=m) for _ in range(RESAMPLES)]
+    counts, scale = np.array(drawn, dtype=np.float64), math.sqrt(m / n)
+    every = {MODEL: model, **baselines}
+    whole = {other: metrics(truth, P).scores(np.ones((1, n))) for other, P in every.items()}
+    some = {other: metrics(truth[rows], P[rows]) for other, P in every.items()}
+    resampled = {other: one.scores(counts) for other, one in some.items()}
+    center = whole[MODEL] if m == n else some[MODEL].scores(np.ones((1, m)))
     result = {}
-    for name, (value,) in values.items():
-        known = resampled[name][~np.isnan(resampled[name])]
-        ends = np.full(2, math.nan)
-        if len(known):
-            ends = np.quantile(known, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    for name, (value,) in whole[MODEL].items():
+        ours = resampled[MODEL][name]
+        known = ours[~np.isnan(ours)]
+        levels = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
+        ends = np.quantile(known, levels) if len(known) else np.full(2, math.nan)
         low, high = value + scale * (ends - center[name][0])
         result[name] = Score(
             finite_or_none(value),
             finite_or_none(low),
             finite_or_none(high),
-            {other: finite_or_none(scores[name][0]) for other, scores in others.items()},
+            {other: finite_or_none(whole[other][name][0]) for other in baselines},
             {
-                other: finite_or_none(scale * np.std(resampled[name] - scores[name]))
-                for other, scores in paired.items()
+                other: finite_or_none(scale * np.std(ours - resampled[other][name]))
+                for other in baselines
             },
         )
     return result
@@ -263,50 +252,46 @@ class ClassMetrics:
         brier = ((P**2).sum(axis=1) - 2 * own + 1) / (2 if k == 2 else 1)
         parts = np.column_stack([right, -np.log(np.maximum(own, SMALLEST)), brier])
         accuracy, log_loss, brier_score = (counts @ parts / total[:, None]).T
-        belong, predicted, correct = self._class_counts(counts)
-        recall, f1 = _ratio(correct, belong), _ratio(2 * correct, belong + predicted)
+        classes = self._of_each_class(counts)
         with_auc = k <= MOST_AREAS or len(counts) == 1
-        auc = self._area(counts) if with_auc else np.full(len(counts), np.nan)
         return {
             "accuracy": accuracy,
-            "balanced accuracy": _mean(recall),
-            "macro F1": _mean(f1),
-            "ROC AUC": auc,
+            "balanced accuracy": _mean(classes["recall"]),
+            "macro F1": _mean(classes["F1"]),
+            "ROC AUC": self._area(counts) if with_auc else np.full(len(counts), np.nan),
             "log-loss": log_loss,
             "Brier score": brier_score,
             "calibration error": self._calibration_error(counts, right) / total,
         }
 
-    def _class_counts(self, counts: Array) -> tuple[Array, Array, Array]:
-        """Return the numbers of rows of each class, predicted as it, and predicted correctly."""
+    def _of_each_class(self, counts: Array) -> dict[str, Array]:
+        """Return how many rows belong to each class and are predicted as it, and its scores."""
         k = self.probabilities.shape[1]
-        right = self.predicted == self.truth
-        belong, predicted = _indicator(self.truth, k), _indicator(self.predicted, k)
-        correct = _indicator(self.truth, k, right.astype(np.float64))
-        return counts @ belong, counts @ predicted, counts @ correct
+        right = (self.predicted == self.truth).astype(np.float64)
+        rows, correct = (counts @ _indicator(self.truth, k, part) for part in (None, right))
+        predicted = counts @ _indicator(self.predicted, k)
+        return {
+            "rows": rows,
+            "predicted": predicted,
+            "precision": _ratio(correct, predicted),
+            "recall": _ratio(correct, rows),
+            "F1": _ratio(2 * correct, rows + predicted),
+        }
 
     def class_table(self, classes: Sequence[Any]) -> list[dict[str, Any]]:
         """Return the scores of each class; None where a class does not occur."""
-        belong, predicted, right = (c[0] for c in self._class_counts(np.ones((1, len(self.truth)))))
-        precision, recall = _ratio(right, predicted), _ratio(right, belong)
-        f1 = _ratio(2 * right, belong + predicted)
+        found = self._of_each_class(np.ones((1, len(self.truth))))
         return [
-            {
-                "class": label,
-                "rows": int(belong[k]),
-                "predicted": int(predicted[k]),
-                "precision": finite_or_none(precision[k]),
-                "recall": finite_or_none(recall[k]),
-                "F1": finite_or_none(f1[k]),
-            }
+            {"class": label, "rows": int(found["rows"][0, k])}
+            | {"predicted": int(found["predicted"][0, k])}
+            | {name: finite_or_none(found[name][0, k]) for name in ("precision", "recall", "F1")}
             for k, label in enumerate(classes)
         ]
 
     def confusion(self) -> Array:
         """Return the counts of (true class, predicted class) pairs."""
         k = self.probabilities.shape[1]
-        pairs = np.bincount(self.truth * k + self.predicted, minlength=k * k)
-        return pairs.reshape(k, k)
+        return np.bincount(self.truth * k + self.predicted, minlength=k * k).reshape(k, k)
 
     def calibration(self) -> list[dict[str, float]]:
         """Return the mean probability and the accuracy of each bin that has rows.
@@ -364,11 +349,10 @@ class NumberMetrics:
     predicted: Array
 
     def scores(self, counts: Array) -> dict[str, Array]:
-        error = np.abs(self.predicted - self.truth)
         sums = counts @ self.parts(float(self.truth.mean()))
         return {
             **number_scores(*(sums / counts.sum(axis=1)[:, None]).T),
-            "median absolute error": _median(error, counts),
+            "median absolute error": _median(np.abs(self.predicted - self.truth), counts),
         }
 
     def parts(self, center: float) -> Array:
@@ -386,9 +370,9 @@ def number_scores(squares: Any, absolute: Any, mean: Any, second: Any) -> dict[s
 
 def _indicator(columns: Array, n_columns: int, values: Array | None = None) -> Any:
     """Return a sparse matrix with one entry per row, in the given columns."""
-    rows = np.arange(len(columns))
-    entries = np.ones(len(columns)) if values is None else values
-    return sparse.csr_array((entries, (rows, columns)), shape=(len(columns), n_columns))
+    n = len(columns)
+    entries = np.ones(n) if values is None else values
+    return sparse.csr_array((entries, (np.arange(n), columns)), shape=(n, n_columns))
 
 
 def _bins(probabilities: Array) -> Array:
@@ -397,8 +381,8 @@ def _bins(probabilities: Array) -> Array:
 
 def _ratio(numerator: Array, denominator: Array) -> Array:
     """Divide, with NaN where the denominator is zero."""
-    result = np.full(np.shape(numerator), np.nan)
-    return np.divide(numerator, denominator, out=result, where=denominator > 0)
+    nowhere = np.full(np.shape(numerator), np.nan)
+    return np.divide(numerator, denominator, out=nowhere, where=denominator > 0)
 
 
 def _mean(values: Array) -> Array:
@@ -423,8 +407,9 @@ def trivial_outputs(schema: Schema, truth: Array | None = None) -> Any:
     """
     if not schema.classes:
         return schema.target_mean if truth is None else truth.mean()
-    k = len(schema.classes)
-    counts = schema.class_counts if truth is None else np.bincount(truth, minlength=k)
+    counts: Any = schema.class_counts
+    if truth is not None:
+        counts = np.bincount(truth, minlength=len(schema.classes))
     return np.array(counts) / np.sum(counts)
 
 
@@ -481,12 +466,12 @@ class LinearBaseline:
             return None
         n_outputs = len(schema.classes) if len(schema.classes) > 2 else 1
         try:
-            both = np.array(state["coef"], float), np.array(state["intercept"], float)
+            coef, intercept = (np.array(state[name], float) for name in ("coef", "intercept"))
+            shapes = (coef.shape, intercept.shape) == ((n_outputs, n_columns), (n_outputs,))
+            fits = shapes and np.isfinite(coef).all() and np.isfinite(intercept).all()
         except (LookupError, TypeError, ValueError, OverflowError):
-            both = np.empty(0), np.empty(0)
-        coef, intercept = both
-        shapes = coef.shape == (n_outputs, n_columns) and intercept.shape == (n_outputs,)
-        if not shapes or not np.isfinite(coef).all() or not np.isfinite(intercept).all():
+            fits = False
+        if not fits:
             raise ModelFileError(
                 "the linear baseline in the model file does not fit the model. Train it again with "
                 "`quadric train`."

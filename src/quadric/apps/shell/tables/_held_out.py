@@ -1,7 +1,13 @@
-"""Evaluation of a model on test rows: a table that contains the target, or held-out rows."""
+"""A model on test rows: a table that contains the target, or held-out rows; and remarks about it.
+
+Remarks are what a careful colleague would say about a trained model, in a few plain sentences. Each
+check returns remarks with a rank. `most_important` chooses the sentences that are shown.
+"""
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import Any
 
 import numpy as np
@@ -9,15 +15,20 @@ import polars as pl
 
 from quadric.apps.shell.tables._evaluation import (
     LINEAR,
+    METRIC,
     MODEL,
     TRIVIAL,
     Evaluation,
     LinearBaseline,
+    Score,
     evaluate,
     main_score,
+    shown,
     trivial_outputs,
 )
-from quadric.apps.shell.tables._preprocessing import (
+from quadric.apps.shell.tables._saved_model import TableNetwork
+from quadric.apps.shell.tables._schema import (
+    Schema,
     check_inputs,
     clean,
     features,
@@ -26,8 +37,6 @@ from quadric.apps.shell.tables._preprocessing import (
     to_numbers,
     to_text,
 )
-from quadric.apps.shell.tables._saved_model import TableNetwork
-from quadric.apps.shell.tables._schema import Schema
 from quadric.apps.shell.tables._source import Source
 from quadric.checks import Array
 from quadric.errors import TableError
@@ -35,47 +44,14 @@ from quadric.utils import counted, listed
 
 ROWS_AT_ONCE = 20_000
 MOST_NUMBERS = 2**23  # maximum number of predicted numbers kept per model or baseline
+MOST_REMARKS = 3
+FEW_ROWS = 100
+FEW_OF_A_CLASS = 10
+MANY_DUPLICATES = 0.02  # share of the test rows
 
-
-class Sample:
-    """A random sample of rows of several arrays in their order, collected batch by batch.
-
-    Parameters
-    ----------
-    most : int
-        The maximum number of rows. If there are no more, the sample contains all of them.
-    seed : int
-    """
-
-    def __init__(self, most: int, seed: int = 0) -> None:
-        self.most, self.seen = most, 0
-        self._rng = np.random.default_rng(seed)
-        self._batches: list[list[Array]] = []
-
-    def add(self, *arrays: Array) -> None:
-        """Add rows; every array has one entry per row."""
-        self.seen += len(arrays[0])
-        self._batches.append([self._rng.random(len(arrays[0])), *arrays])
-        if sum(len(batch[0]) for batch in self._batches) > 2 * self.most:
-            self._batches = [self._chosen()]
-
-    def arrays(self) -> list[Array]:
-        """Return the rows of the sample; raise IndexError if there are none."""
-        return self._chosen()[1:]
-
-    def notes(self) -> list[str]:
-        """Return a sentence about rows that are not in the sample, if there are any."""
-        if self.seen <= self.most:
-            return []
-        return [f"The scores are those of a random sample of {self.most:,} rows."]
-
-    def _chosen(self) -> list[Array]:
-        """Return the rows with the smallest random keys, which come first."""
-        keys, *arrays = (np.concatenate(parts) for parts in zip(*self._batches, strict=True))
-        if len(keys) <= self.most:
-            return [keys, *arrays]
-        rows = np.sort(np.argpartition(keys, self.most)[: self.most])
-        return [keys[rows], *(array[rows] for array in arrays)]
+# the order of remarks: the most serious come first
+Rank = IntEnum("Rank", "BASELINE COLUMNS LEAK SHAPE CLASSES FEW_ROWS LAST")
+Remark = tuple[Rank, str]
 
 
 @dataclass
@@ -109,68 +85,96 @@ class TestTable:
     folds: list[dict[str, float]] = field(default_factory=list)
 
 
-class HeldOut:
-    """Held-out rows and their predictions, collected batch by batch.
+class ScoredRows:
+    """Rows with a target and predictions for them, collected batch by batch.
 
-    To limit memory, a random sample is kept if there are more than MOST_NUMBERS predicted numbers.
+    To limit memory, a random sample of the rows, in their order, is kept if there are more than
+    MOST_NUMBERS predicted numbers.
 
     Parameters
     ----------
     schema : Schema
     seed : int
         Seed of the sample and of the bootstrap.
+
+    Attributes
+    ----------
+    constants : list
+        The outputs of the trivial baseline in each fold; see `trivial_outputs`. If it is empty,
+        they follow from the collected rows.
+    most, seen : int
+        The maximum number of rows in the sample, and the number of rows that were added.
     """
 
     def __init__(self, schema: Schema, seed: int) -> None:
         self.schema, self.seed = schema, seed
-        self.sample = _new_sample(schema, seed)
+        self.most, self.seen = MOST_NUMBERS // max(1, len(schema.classes)), 0
+        self.constants: list[Any] = []
+        self._rng = np.random.default_rng(seed)
+        self._batches: list[list[Array]] = []
 
     def codes(self, y: Array) -> Array:
         """Return the indices of classes; numbers are returned unchanged."""
         return np.searchsorted(np.array(self.schema.classes), y) if self.schema.classes else y
 
-    def add(
-        self, numbers: Array, y: Array, X: Any, models: tuple[Any, LinearBaseline, Any], fold: int
-    ) -> None:
-        """Predict rows.
+    def add(self, numbers: Array, truth: Array, outputs: Sequence[Array], fold: int = 0) -> None:
+        """Add rows and what the models predict for them.
 
         Parameters
         ----------
         numbers : array of shape (n_rows,)
             The numbers of the rows in the table, counted from 1.
-        y : array of shape (n_rows,)
-            The true classes, or numbers.
-        X : DataFrame
-            The inputs.
-        models : (Pipeline, LinearBaseline, array or float)
-            The model and the two baselines: a linear one and a constant one.
+        truth : array of shape (n_rows,)
+            The indices of the true classes, or the true numbers.
+        outputs : sequence of array
+            The outputs of the model and, if there is one, of the linear baseline.
         fold : int
+            The fold in which these rows are held out, counted from 0.
         """
-        model, linear, trivial = models
-        Z = model[:-1].transform(X)
-        last = model[-1]
-        ours = last.predict_proba(Z) if self.schema.classes else last.predict(Z)
-        constant = np.broadcast_to(trivial, ours.shape)
-        folds = np.full(len(y), fold)
-        self.sample.add(numbers, self.codes(y), folds, ours, constant, linear.outputs(Z))
+        n = len(truth)
+        self.seen += n
+        self._batches.append([self._rng.random(n), numbers, truth, np.full(n, fold), *outputs])
+        if sum(len(batch[0]) for batch in self._batches) > 2 * self.most:
+            self._batches = [self._chosen()]
 
-    def evaluate(self) -> TestTable | None:
-        """Score the rows of all folds together, and each of several folds; None without rows."""
-        if not self.sample.seen:
-            return None
+    def _chosen(self) -> list[Array]:
+        """Return the rows with the smallest random keys, which come first."""
+        arrays = [np.concatenate(parts) for parts in zip(*self._batches, strict=True)]
+        if len(arrays[0]) <= self.most:
+            return arrays
+        rows = np.sort(np.argpartition(arrays[0], self.most)[: self.most])
+        return [array[rows] for array in arrays]
+
+    def evaluate(
+        self, notes: Sequence[str] = (), rows: tuple[pl.DataFrame, Array] | None = None
+    ) -> TestTable:
+        """Score the rows of all folds together, and each of several folds."""
         classes, task = self.schema.classes, self.schema.task
-        numbers, truth, folds, *predicted = self.sample.arrays()
-        by_name = dict(zip((MODEL, TRIVIAL[task], LINEAR[task]), predicted, strict=True))
+        _, numbers, truth, folds, model, *linear = self._chosen()
+        constants = np.array(self.constants or [trivial_outputs(self.schema, truth)])
+        names = (TRIVIAL[task], LINEAR[task])
+        baselines = dict(zip(names, [constants[folds], *linear], strict=False))
         several = [folds == fold for fold in np.unique(folds)]
         scores = [
-            {name: main_score(classes, truth[rows], P[rows]) for name, P in by_name.items()}
-            for rows in several
+            {
+                name: main_score(classes, truth[inside], P[inside])
+                for name, P in {MODEL: model, **baselines}.items()
+            }
+            for inside in several
             if len(several) > 1
         ]
-        model = by_name.pop(MODEL)
-        evaluation = evaluate(classes, truth, model, by_name, self.seed)
-        notes = self.sample.notes()
-        return TestTable(evaluation, numbers, truth, model, notes, folds=scores)
+        if self.seen > self.most:
+            notes = [*notes, f"The scores are those of a random sample of {self.most:,} rows."]
+        evaluation = evaluate(classes, truth, model, baselines, self.seed)
+        return TestTable(evaluation, numbers, truth, model, list(notes), rows, scores)
+
+
+def outputs_of(
+    model: Any, schema: Schema, X: Any, linear: LinearBaseline | None = None
+) -> list[Array]:
+    """Return the probabilities or numbers that the model and the linear baseline predict."""
+    outputs = [model.predict_proba(X) if schema.classes else model.predict(X)]
+    return outputs if linear is None else [*outputs, linear.outputs(model[:-1].transform(X))]
 
 
 def evaluate_table(
@@ -209,7 +213,7 @@ def evaluate_table(
         If the table cannot be read, lacks a column or has no usable row.
     """
     check_target(schema, source)
-    sample, rows = _new_sample(schema, seed), _Rows(schema, not isinstance(model, TableNetwork))
+    collected, rows = ScoredRows(schema, seed), _Rows(schema, not isinstance(model, TableNetwork))
     start, first = 0, None
     for frame in source.batches(ROWS_AT_ONCE):
         X, truth, numbers = rows.usable(frame, start)
@@ -218,31 +222,26 @@ def evaluate_table(
             continue
         first = first or (X, np.array(schema.classes)[truth] if schema.classes else truth)
         try:
-            predicted = [model.predict_proba(X) if schema.classes else model.predict(X)]
-            if linear is not None:
-                predicted.append(linear.outputs(model[:-1].transform(X)))
+            outputs = outputs_of(model, schema, X, linear)
         except ValueError as error:  # numbers too large for the model
             raise TableError(" ".join(str(error).split())) from None
-        if predicted[0].ndim > 1 and not schema.classes:
+        if outputs[0].ndim > 1 and not schema.classes:
             raise TableError("a network with several outputs that are not classes has no scores.")
-        sample.add(numbers, truth, *(_normalized(P) if schema.classes else P for P in predicted))
+        collected.add(
+            numbers, truth, list(map(_normalized, outputs)) if schema.classes else outputs
+        )
     if first is None:
         raise TableError(f"no row of {source.path} can be scored: {'; '.join(rows.notes())}")
-    notes = rows.notes() + sample.notes()
-    numbers, truth, ours, *others = sample.arrays()
-    name = TRIVIAL[schema.task]
+    if schema.rows:
+        collected.constants = [trivial_outputs(schema)]
+    tested = collected.evaluate(rows.notes(), first)
     if not schema.rows:
         what = "shares of the classes" if schema.classes else "mean of the target"
-        notes.append(
-            f"The model file does not contain the {what} in training. The baseline {name!r} uses "
-            "this table."
+        tested.notes.append(
+            f"The model file does not contain the {what} in training. The baseline "
+            f"{TRIVIAL[schema.task]!r} uses this table."
         )
-    trivial = trivial_outputs(schema, None if schema.rows else truth)
-    baselines = {name: np.broadcast_to(trivial, ours.shape)}
-    if others:
-        baselines[LINEAR[schema.task]] = others[0]
-    evaluation = evaluate(schema.classes, truth, ours, baselines, seed)
-    return TestTable(evaluation, numbers, truth, ours, notes, first)
+    return tested
 
 
 def check_target(schema: Schema, source: Source) -> None:
@@ -257,12 +256,11 @@ def check_target(schema: Schema, source: Source) -> None:
 
 def values_at(source: Source, numbers: Array, names: list[str]) -> dict[int, list[str]]:
     """Return the values of some rows as text; rows are counted from 1."""
-    wanted, values, start = set(numbers.tolist()), {}, 1
+    values: dict[int, list[str]] = {}
+    start, text = 1, pl.col(names).cast(pl.String).fill_null("")
     for frame in source.batches(ROWS_AT_ONCE):
-        for number in sorted(wanted):
-            if start <= number < start + len(frame):
-                row = frame.select(pl.col(names).cast(pl.String)).row(number - start)
-                values[number] = ["" if value is None else value for value in row]
+        inside = [number for number in numbers.tolist() if start <= number < start + len(frame)]
+        values |= {number: list(frame[number - start].select(text).row(0)) for number in inside}
         start += len(frame)
     return values
 
@@ -285,13 +283,14 @@ class _Rows:
         predicted = predictable_rows(X, imputes=self.imputes)
         self.without_target += int((~present).sum())
         self.empty += int((present & ~predicted).sum())
-        if not self.schema.classes:
-            kept, (y, _) = present & predicted, labels(self.schema, frame, start)
-            return X.filter(kept), y[predicted[present]], start + 1 + np.flatnonzero(kept)
-        codes = self._codes(target)
-        self.unknown.update(to_text(target.filter(present & (codes < 0))))
-        kept = present & predicted & (codes >= 0)
-        return X.filter(kept), codes[kept], start + 1 + np.flatnonzero(kept)
+        kept, values = present & predicted, np.zeros(len(frame))
+        if self.schema.classes:
+            values = self._codes(target)
+            self.unknown.update(to_text(target.filter(present & (values < 0))))
+            kept &= values >= 0
+        else:
+            values[present], _ = labels(self.schema, frame, start)
+        return X.filter(kept), values[kept], start + 1 + np.flatnonzero(kept)
 
     def _codes(self, target: pl.Series) -> Array:
         """Return the index of the class of each row, or -1."""
@@ -323,6 +322,112 @@ def _normalized(P: Array) -> Array:
     return np.divide(P, total, out=np.full_like(P, 1 / P.shape[1]), where=total > 0)
 
 
-def _new_sample(schema: Schema, seed: int) -> Sample:
-    """Return a sample of at most MOST_NUMBERS predicted numbers."""
-    return Sample(MOST_NUMBERS // max(1, len(schema.classes)), seed)
+# ------------------------------------------------------------------------------- remarks
+
+
+def most_important(remarks: Iterable[Remark], most: int = MOST_REMARKS) -> list[str]:
+    """Return the sentences of the highest ranks, without duplicates.
+
+    >>> most_important([(Rank.FEW_ROWS, "c"), (Rank.LEAK, "b")], most=1)
+    ['b']
+    """
+    ordered = sorted(remarks, key=lambda remark: remark[0])
+    return list(dict.fromkeys(text for _, text in ordered))[:most]
+
+
+def remark_on_shape(other: Any, score: float, ours: float, metric: str) -> Remark:
+    """Report what the given shape costs, compared with an estimator that chose its shape."""
+    shapes = (tried["shape"] for tried in other.selection_ if tried.get("chosen"))
+    shape = next(shapes, "another shape")
+    both = f"{metric} is {ours:.3f}, and {score:.3f} for the best shape ({shape})"
+    if score <= ours:
+        return Rank.LAST, f"No hidden layer is needed: the {both}."
+    return Rank.SHAPE, f"Without hidden layers, the {both}. Omit --hidden to use that."
+
+
+def remarks_on_scores(evaluation: Evaluation, *, balanced: bool = False) -> list[Remark]:
+    """Compare the model with the baselines, and look for classes that it never predicts.
+
+    With `balanced` class weights, the balanced accuracy is compared instead of the accuracy. A
+    linear baseline is worth a remark if it is better than the model by a standard error.
+    """
+    name = "balanced accuracy" if balanced else METRIC[evaluation.task]
+    score, linear = evaluation.scores[name], LINEAR[evaluation.task]
+    remarks = _against_trivial(evaluation, name)
+    theirs, ours = shown(score.baselines.get(linear)), shown(score.value)
+    if _advantage(score, linear) <= -1 and theirs != ours:
+        better = f"{linear.capitalize()} is better than this model"
+        remarks.append((Rank.BASELINE, f"{better}: {name} {theirs} against {ours}."))
+    never = [
+        f"{line['class']!r} ({counted(line['rows'], 'test row')})"
+        for line in evaluation.classes
+        if line["rows"] and not line["predicted"]
+    ]
+    if never:
+        weights = "" if balanced else " Try --class-weight balanced, or collect more rows."
+        remarks.append((Rank.CLASSES, f"Never predicted: {listed(never)}.{weights}"))
+    return remarks
+
+
+def _against_trivial(evaluation: Evaluation, name: str) -> list[Remark]:
+    """Remark on a model that is not better than the trivial baseline by two standard errors."""
+    score, trivial = evaluation.scores[name], TRIVIAL[evaluation.task]
+    if _advantage(score, trivial) > 2:
+        return []
+    constant = "the most frequent class" if evaluation.classes else "the mean"
+    text = (
+        f"The model is not clearly better than always predicting {constant}: {name} "
+        f"{shown(score.value)} against {shown(score.baselines[trivial])}"
+    )
+    loss = evaluation.scores.get("log-loss")
+    if loss is not None and _advantage(loss, trivial) < -2:  # a lower loss is better
+        area = shown(evaluation.scores["ROC AUC"].value)
+        return [(Rank.CLASSES, f"{text}. Its probabilities are better (ROC AUC {area}).")]
+    return [(Rank.BASELINE, f"{text}. The inputs may be unrelated to the target.")]
+
+
+def _advantage(score: Score, baseline: str) -> float:
+    """Return the difference from a baseline in standard errors."""
+    other, error = score.baselines.get(baseline), score.differences.get(baseline)
+    if score.value is None or other is None or error is None:
+        return float("inf")  # not defined, so there is nothing to remark on
+    difference = score.value - other
+    return difference / error if error else float(np.sign(difference)) * float("inf")
+
+
+def remarks_on_table(schema: Schema, *, may_use_cv: bool = False) -> list[Remark]:
+    """Return the findings about the columns, and look for too few rows, in total and of a class."""
+    rows, advice = schema.rows - schema.missing_targets, ""
+    if may_use_cv:
+        advice = " With --cv 5, every row is used for testing."
+    rare = [
+        f"{label!r} ({count})"
+        for label, count in zip(schema.classes, schema.class_counts, strict=True)
+        if count < FEW_OF_A_CLASS
+    ]
+    few = {
+        f"There are only {counted(rows, 'row')}, so the scores are uncertain.{advice}": (
+            rows < FEW_ROWS
+        ),
+        f"Classes with too few rows to learn from: {listed(rare, 5)}.": rare,
+    }
+    remarks = [(Rank.COLUMNS, finding.sentence) for finding in schema.findings]
+    return remarks + [(Rank.FEW_ROWS, text) for text, applies in few.items() if applies]
+
+
+def remarks_on_duplicates(train: tuple[Any, Array], test: tuple[Any, Array]) -> list[Remark]:
+    """Look for test rows that also occur, with the same target, among the training rows."""
+    seen, tested = (
+        X.with_columns(pl.Series("", y)).hash_rows().to_numpy() for X, y in (train, test)
+    )
+    count = int(np.isin(tested, seen).sum())
+    if count < max(3, MANY_DUPLICATES * len(tested)):
+        return []
+    return [
+        (
+            Rank.LEAK,
+            f"{count:,} of {counted(len(tested), 'test row')} also occur in the training data, "
+            "with the same target, so the scores are too optimistic if new data does not repeat "
+            "old rows. Remove the duplicates first.",
+        )
+    ]

@@ -1,36 +1,52 @@
-"""Predictions for a table, made in batches, written to a file and scored.
+"""Predictions and certified radii for a table, made in batches, written to a file and scored.
 
-Every row of the table gets one prediction, in the same order.
+Every row of the table gets one prediction, in the same order. The file is never left incomplete.
 """
 
+import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
+from polars.io.plugins import register_io_source
 
 from quadric.apps.shell.tables._evaluation import NumberMetrics, number_scores
-from quadric.apps.shell.tables._preprocessing import (
+from quadric.apps.shell.tables._options import (
+    PARQUET,
+    TAB_SEPARATED,
+    WRITTEN,
+    check_columns,
+    refuse,
+)
+from quadric.apps.shell.tables._saved_model import TableNetwork
+from quadric.apps.shell.tables._schema import (
+    Schema,
     check_inputs,
     features,
     labels,
     predictable_rows,
 )
-from quadric.apps.shell.tables._saved_model import TableNetwork
-from quadric.apps.shell.tables._schema import Schema
 from quadric.apps.shell.tables._source import Source
-from quadric.apps.shell.tables._table_format import check_columns
-from quadric.apps.shell.tables._writing import write_batches
+from quadric.certify import Radii, radius
 from quadric.checks import Array
 from quadric.errors import TableError
 from quadric.models import ModelView, classes_of
-from quadric.utils import counted, listed
+from quadric.utils import counted, listed, replacing, visible
 
 ROWS_AT_ONCE = 20_000
 NUMBERS_AT_ONCE = 2**24  # maximum number of entries in the dense input matrix of one batch
+FORMS = {
+    "accuracy": "accuracy {:.3f}",
+    "R²": "R² {:.3f}",
+    "mean_absolute_error": "mean absolute error {:.4g}",
+}
+RESULTS = ("radius", "distance", "becomes")  # columns that are written after the predictions
+FORMULA = r"\A[=+\-@\t\r\n]"
+NUMBER = r"\A[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\z"
 
 
 @dataclass
@@ -92,9 +108,7 @@ class Predicted:
             self.problem = str(error)
             return
         y, ours = y[kept[present]], predicted[self.schema.target].to_numpy()[kept & present]
-        if not len(y):
-            return
-        if not self.scored and not self.schema.classes:
+        if len(y) and not self.scored and not self.schema.classes:
             self.center = float(y.mean())
         parts = NumberMetrics(y, ours).parts(self.center) if not self.schema.classes else y == ours
         self.sums = self.sums + parts.sum(axis=0)
@@ -131,10 +145,8 @@ class Predicted:
         }
         notes = [sentence for sentence, applies in sentences.items() if applies]
         if scores := self.scores:
-            forms = {"accuracy": "accuracy {:.3f}", "R²": "R² {:.3f}"}
-            forms["mean_absolute_error"] = "mean absolute error {:.4g}"
-            texts = [form.format(scores[name]) for name, form in forms.items() if name in scores]
             rows, target = counted(self.scored, "row"), self.schema.target
+            texts = [form.format(scores[name]) for name, form in FORMS.items() if name in scores]
             notes.append(f"Scores on {rows} with a value for {target!r}: {', '.join(texts)}.")
         return notes
 
@@ -211,23 +223,19 @@ def predict(
             if scored:
                 done.score(frame, predicted, kept, done.rows - len(X))
             predicted = predicted.with_columns(pl.when(pl.lit(pl.Series(kept))).then(pl.all()))
-            yield _beside(frame.select(keep), predicted) if keep else predicted
+            refuse(
+                {
+                    f"--keep {name!r} has the same name as a column of predictions. Rename it in "
+                    "the table.": name in predicted.columns
+                    for name in keep
+                }
+            )
+            yield frame.select(keep).hstack(predicted) if keep else predicted
         if not done.rows:
             raise TableError(f"{source.path} has column names but no rows.")
 
     done.formulas = write_batches(path, frames(), raw_csv=raw_csv)
     return done
-
-
-def _beside(kept: pl.DataFrame, predicted: pl.DataFrame) -> pl.DataFrame:
-    """Return the kept columns followed by the predictions."""
-    for name in kept.columns:
-        if name in predicted.columns:
-            raise TableError(
-                f"--keep {name!r} has the same name as a column of predictions. Rename it in the "
-                "table."
-            )
-    return kept.hstack(predicted)
 
 
 def _predictions(model: Any, schema: Schema, X: pl.DataFrame, proba: bool) -> pl.DataFrame:
@@ -236,7 +244,6 @@ def _predictions(model: Any, schema: Schema, X: pl.DataFrame, proba: bool) -> pl
         if Y.ndim == 1:
             return pl.DataFrame({schema.target: Y})
         return pl.DataFrame({f"{schema.target} {k}": column for k, column in enumerate(Y.T)})
-    P = model.predict_proba(X)
     names = [schema.target, *(f"probability of {label}" for label in classes_of(model).tolist())]
     name, count = Counter(names).most_common(1)[0]
     if count > 1:
@@ -245,4 +252,247 @@ def _predictions(model: Any, schema: Schema, X: pl.DataFrame, proba: bool) -> pl
             "classes look the same. Predict without --proba."
         )
     # not the largest probability: several may be equal after rounding
-    return pl.DataFrame(dict(zip(names, [model.predict(X), *P.T], strict=True)))
+    return pl.DataFrame(
+        dict(zip(names, [model.predict(X), *model.predict_proba(X).T], strict=True))
+    )
+
+
+# ------------------------------------------------------------------------------- certificates
+
+
+@dataclass(frozen=True)
+class CertifiedTable:
+    """The certified radii of a table.
+
+    Attributes
+    ----------
+    radii : Radii
+        The radii of the rows that have a prediction.
+    numbers : array
+        The numbers of these rows, counted from 1.
+    count : int
+        The number of rows of the table.
+    truth : array or None
+        The true classes of these rows, None where unknown; None if there are none at all.
+    target : str
+        The name of the column of predictions.
+    """
+
+    radii: Radii
+    numbers: Array
+    count: int
+    truth: Array | None
+    target: str
+
+    @property
+    def labeled(self) -> tuple[Radii, Array | None]:
+        """The radii and classes of the rows whose class is known; all rows if none is."""
+        if self.truth is None:
+            return self.radii, None
+        known = np.array([value is not None for value in self.truth])
+        parts = ("distance", "radius", "nearest", "predicted", "becomes")
+        some = {name: getattr(self.radii, name)[known] for name in parts}
+        return replace(self.radii, **some), np.array(self.truth[known].tolist())
+
+    def write(self, path: Path | None, kept: pl.DataFrame, least: float, *, raw_csv: bool) -> None:
+        """Write predictions and radii; a prediction with a smaller radius than `least` is empty.
+
+        The `kept` columns, with one entry for each row of the table, come first.
+        """
+        refuse(
+            {
+                f"the target {self.target!r} has the same name as a column of results. Certify "
+                "without -o.": self.target in RESULTS,
+                **{
+                    f"--keep {name!r} has the same name as a column of results. Rename it in the "
+                    "table.": name in (self.target, *RESULTS)
+                    for name in kept.columns
+                },
+            }
+        )
+        radii = self.radii
+        predicted = zip(radii.predicted.tolist(), radii.radius >= least, strict=True)
+        results = {
+            "": self.numbers - 1,  # no column has an empty name
+            self.target: [label if is_sure else None for label, is_sure in predicted],
+            "radius": radii.radius.tolist(),
+            "distance": [None if np.isnan(d) else d for d in radii.distance.tolist()],
+            "becomes": radii.becomes.tolist(),
+        }
+        rows = pl.DataFrame({"": np.arange(self.count)})
+        rows = rows.join(pl.DataFrame(results), on="", how="left", maintain_order="left").drop("")
+        write_batches(path, [pl.concat([kept, rows], how="horizontal")], raw_csv=raw_csv)
+
+    def notes(self) -> list[str]:
+        """Return sentences about rows without a prediction and radii that are lower bounds."""
+        missing = self.count - len(self.numbers)
+        sentences = {
+            f"Certified nothing for {counted(missing, 'row')} without a prediction.": missing,
+            "The network has several layers that do not fold to one. The radii are lower bounds, "
+            "and there are no distances.": not self.radii.exact,
+        }
+        return [sentence for sentence, applies in sentences.items() if applies]
+
+
+def certify_table(
+    model: Any,
+    schema: Schema,
+    source: Source,
+    *,
+    units: str = "inputs",
+    fixed: Iterable[Any] = (),
+    labeled: bool = True,
+    progress: Callable[[float, float, str], object] | None = None,
+) -> CertifiedTable:
+    """Compute the certified radius of every row for which the model makes a prediction.
+
+    Parameters
+    ----------
+    model : estimator
+        A pipeline or a `TableNetwork`.
+    schema : Schema
+        The columns that the model uses.
+    source : Source
+        The table; see `open_table`.
+    units, fixed, progress : str, sequence and callable
+        As in `quadric.certify.radius`.
+    labeled : bool
+        Whether a column with the target's name contains the true classes.
+
+    Returns
+    -------
+    CertifiedTable
+
+    Raises
+    ------
+    TableError
+        If the table cannot be read or lacks a column, or if the model cannot be certified.
+    """
+    if schema.task != "classification":
+        raise TableError("certificates need a classifier, but this model predicts numbers.")
+    check_inputs(schema, source.columns)
+    frame = source.read()
+    X = features(schema, frame)
+    kept = predictable_rows(X, imputes=not isinstance(model, TableNetwork))
+    if not kept.any():
+        raise TableError(f"no row of {source.path} has a prediction, because values are missing.")
+    truth = None
+    if labeled and schema.target in source.columns:
+        y, present = labels(schema, frame)
+        truth = np.full(len(frame), None, dtype=object)
+        truth[present] = y.tolist()
+        truth = truth[kept] if present[kept].any() else None
+    try:
+        radii = radius(model, X.filter(kept), units=units, fixed=fixed, progress=progress)
+    except (ValueError, TypeError) as error:
+        raise TableError(" ".join(str(error).split())) from None
+    return CertifiedTable(radii, 1 + np.flatnonzero(kept), len(frame), truth, schema.target)
+
+
+# ------------------------------------------------------------------------------- writing
+
+
+def write_batches(
+    path: Path | None, frames: Iterable[pl.DataFrame], *, raw_csv: bool = False
+) -> int:
+    """Write frames to a file whose format follows from its name.
+
+    Names that end with .parquet or .pq stand for Parquet, and .tsv or .tab for fields separated by
+    tabs. Names that end with .csv or .txt, and names without a suffix, stand for CSV.
+
+    The frames are written to a temporary file next to `path`, which is renamed at the end, so an
+    existing file is left unchanged if anything fails. Raises OSError if the file cannot be written,
+    and TableError for another format.
+
+    Parameters
+    ----------
+    path : Path or None
+        None writes CSV to stdout.
+    frames : iterable of DataFrame
+    raw_csv : bool
+        Whether to write text to CSV unchanged instead of applying `safe_for_spreadsheets`.
+
+    Returns
+    -------
+    int
+        The number of strings that were changed in a CSV file.
+    """
+    if path is None:
+        return _write_csv(_print, frames, raw_csv, ",")
+    suffix = path.suffix.lower()
+    if suffix not in WRITTEN:
+        raise TableError(f"tables are written as .csv, .tsv or .parquet files. Got {path.name!r}.")
+    with replacing(path) as stream:
+        if suffix in PARQUET:
+            _write_parquet(Path(stream.name), frames)
+            return 0
+        separator = "\t" if suffix in TAB_SEPARATED else ","
+        return _write_csv(lambda text: stream.write(text.encode()), frames, raw_csv, separator)
+
+
+def safe_for_spreadsheets(texts: pl.Series) -> tuple[pl.Series, int]:
+    """Put an apostrophe in front of text that a spreadsheet would evaluate, such as '=1+1'.
+
+    This is text that begins with =, +, -, @, a tab or a line break, except numbers such as -1.
+    Also returns the number of strings that were changed.
+    """
+    formulas = texts.str.contains(FORMULA) & ~texts.str.contains(NUMBER)
+    safe = texts.to_frame().select(pl.when(formulas).then("'" + pl.first()).otherwise(pl.first()))
+    return safe.to_series().alias(texts.name), int(formulas.sum())
+
+
+def _write_csv(
+    write: Callable[[str], object], frames: Iterable[pl.DataFrame], raw: bool, separator: str
+) -> int:
+    changed = 0
+    for i, frame in enumerate(frames):
+        if not raw:
+            names, count = safe_for_spreadsheets(pl.Series(frame.columns, dtype=pl.String))
+            changed += count if i == 0 else 0
+            for name in frame.select(pl.col(pl.String)).columns:
+                column, count = safe_for_spreadsheets(frame[name])
+                frame = frame.with_columns(column)
+                changed += count
+            frame = frame.rename(dict(zip(frame.columns, names, strict=True)))
+        try:
+            text = frame.write_csv(include_header=i == 0, separator=separator)
+        except pl.exceptions.PolarsError as error:  # lists, for instance
+            reason = str(error).splitlines()[0].rstrip(".")
+            raise TableError(f"{reason}. Write a Parquet file instead: -o out.parquet.") from None
+        write(text)
+    return changed
+
+
+def _print(text: str) -> None:
+    """Write to stdout, escaping control characters if it is a terminal."""
+    if _is_terminal():
+        text = "\n".join(map(visible, text.split("\n")))
+    sys.stdout.write(text)
+
+
+def _is_terminal() -> bool:
+    return sys.stdout.isatty()
+
+
+def _write_parquet(path: Path, frames: Iterable[pl.DataFrame]) -> None:
+    """Write with Polars' streaming engine, which requests one frame at a time."""
+    iterator = iter(frames)
+    first = next(iterator)
+    failures: list[BaseException] = []
+
+    def source(*_: object) -> Iterator[pl.DataFrame]:
+        try:
+            yield first
+            yield from iterator
+        except BaseException as error:
+            failures.append(error)  # kept because Polars wraps it in another error
+            raise
+
+    try:
+        register_io_source(source, schema=first.schema).sink_parquet(path)
+    except Exception as error:
+        if failures:
+            raise failures[0] from None
+        if isinstance(error, pl.exceptions.PolarsError):
+            raise OSError(0, str(error).splitlines()[0], str(path)) from None
+        raise

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from quadric.apps.shell.tables._preprocessing import check_inputs, features
-from quadric.apps.shell.tables._schema import Column, Schema
+from quadric.apps.shell.tables._options import refuse
+from quadric.apps.shell.tables._schema import Column, Schema, check_inputs, features
 from quadric.apps.shell.tables._schema_inference import ColumnProfile, profile_batch
 from quadric.apps.shell.tables._source import Source
 from quadric.checks import Array
@@ -28,7 +28,7 @@ from quadric.models import (
     steps_of,
 )
 from quadric.network import Network
-from quadric.utils import listed
+from quadric.utils import first_applying, listed
 
 ROWS_AT_ONCE = 20_000
 
@@ -77,16 +77,20 @@ class TableNetwork:
         gives_probabilities = ModelView.of(network).chooses_a_class
         count = 2 if last == "logistic" and m == 1 else m
         classes = _distinct(extra, "classes", count, "class", (str, int))
-        if classes is not None and not gives_probabilities:
-            raise TableError(
+        target = extra.get("target", "class" if gives_probabilities else "output")
+        refuse(
+            {
                 f"the model file names classes, but the network's last activation is {last!r}, "
                 "which does not give probabilities. Save it with 'softmax' or 'logistic' as the "
-                'last activation, for instance to_network(model, activation="softmax").'
-            )
+                'last activation, for instance to_network(model, activation="softmax").': (
+                    classes is not None and not gives_probabilities
+                ),
+                f"'target' in the model file must be a name. Got {target!r} instead.": (
+                    not isinstance(target, str) or not target
+                ),
+            }
+        )
         self.classes_ = np.array(classes or range(count)) if gives_probabilities else None
-        target = extra.get("target", "class" if gives_probabilities else "output")
-        if not isinstance(target, str) or not target:
-            raise TableError(f"'target' in the model file must be a name. Got {target!r} instead.")
         self.feature_names_in_ = _distinct(extra, "columns", n, "input", (str,))
         if self.feature_names_in_ is None and source is not None:
             self.feature_names_in_ = _numeric_columns(source, n)
@@ -96,9 +100,7 @@ class TableNetwork:
             )
         self.schema: Schema | None = None
         if self.feature_names_in_ is not None:
-            columns = tuple(Column(name, "number") for name in self.feature_names_in_)
-            task = "classification" if gives_probabilities else "regression"
-            self.schema = Schema(columns, target, task, _classes(self))
+            self.schema = _schema(self, self.feature_names_in_, target)
 
     def predict(self, X: Any) -> Array:
         """Return the classes or the outputs; a single output has shape (n_samples,)."""
@@ -137,7 +139,18 @@ def _numeric_columns(source: Source, n: int) -> list[str]:
         profile_batch(profiles, frame)
     if not profiles[0].rows:
         raise TableError(f"{source.path} has column names but no rows.")
-    reasons = {profile.name: _why_not_numeric(profile, source) for profile in profiles}
+    reasons = {
+        profile.name: first_applying(
+            {
+                "no name": profile.name in source.unnamed,
+                "all its values are missing": not profile.present,
+                "": profile.numeric == profile.present,
+                profile.first_odd: profile.odd,
+                "other values": True,
+            }
+        )
+        for profile in profiles
+    }
     numeric = [name for name, why in reasons.items() if not why]
     if len(numeric) != n:
         others = [f"{name!r} ({why})" for name, why in reasons.items() if why]
@@ -151,18 +164,6 @@ def _numeric_columns(source: Source, n: int) -> list[str]:
     return numeric
 
 
-def _why_not_numeric(profile: ColumnProfile, source: Source) -> str:
-    """Return why a column is not numeric, or an empty string if it is."""
-    if profile.name in source.unnamed:
-        return "no name"
-    if not profile.present:
-        return "all its values are missing"
-    if profile.numeric == profile.present:
-        return ""
-    row, value = profile.odd or (0, "")
-    return f"{value!r} in row {row}" if row else "other values"
-
-
 def _distinct(
     extra: Mapping[str, Any], key: str, count: int, what: str, types: tuple[type, ...]
 ) -> list[Any] | None:
@@ -171,8 +172,8 @@ def _distinct(
     if value is None:
         return None
     good = isinstance(value, list) and any(all(type(v) is t for v in value) for t in types)
-    good = good and all(abs(v) < 2**63 for v in value if type(v) is int)
-    if not good or len(value) != count or len(set(value)) < count:
+    large = good and any(abs(v) >= 2**63 for v in value if type(v) is int)
+    if not good or large or len(value) != count or len(set(value)) < count:
         names = "names or integers" if int in types else "names"
         shown = f"a list of {len(value)}" if isinstance(value, list) else repr(value)
         raise TableError(
@@ -202,14 +203,9 @@ def schema_of_estimator(
             "Fit it to a pandas or Polars DataFrame, or use it in Python: quadric.load(...)."
         )
     names = [str(name) for name in names]
-    texts, classes = _text_columns(model, names), _classes(model)
-    columns = tuple(
-        Column(name, "category", tuple(texts[name])) if name in texts else Column(name, "number")
-        for name in names
-    )
     target, notes = extra.get("target"), []
     if not isinstance(target, str) or not target:
-        target = "class" if classes else "output"
+        target = "class" if _classes(model) else "output"
         others = [name for name in source.columns if name not in names] if source else []
         if target not in others and len(others) == 1:
             target = others[0]
@@ -219,7 +215,22 @@ def schema_of_estimator(
                 "The model file does not name its target. Columns that the model does not use: "
                 f"{listed(map(repr, others))}."
             ]
-    return Schema(columns, target, "classification" if classes else "regression", classes), notes
+    return _schema(model, names, target, _text_columns(model, names)), notes
+
+
+def _schema(
+    model: Any, names: list[str], target: str, texts: Mapping[str, list[str]] | None = None
+) -> Schema:
+    """Return the schema of a model whose columns are numbers, except those in `texts`."""
+    columns = [
+        Column(name, "category", tuple(texts[name]))
+        if texts and name in texts
+        else Column(name, "number")
+        for name in names
+    ]
+    classes = _classes(model)
+    task = "classification" if classes else "regression"
+    return Schema(tuple(columns), target, task, classes)
 
 
 def read_inputs(model: Any, source: Source) -> pl.DataFrame:

@@ -7,41 +7,41 @@ suggest that the user should check.
 import re
 import shlex
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
 import polars as pl
 
-from quadric.apps.shell.tables._preprocessing import (
-    TRUTH,
-    check_size,
-    clean,
-    to_numbers,
-    to_text,
+from quadric.apps.shell.tables._options import (
+    DECIMAL_COMMA,
+    GROUPS_OF_THREE,
+    ColumnOptions,
+    check_columns,
+    refuse,
 )
 from quadric.apps.shell.tables._schema import (
     LARGEST,
+    TRUTH,
     Check,
     Column,
     Finding,
     Schema,
     check_fields,
+    check_size,
+    clean,
     expect,
     in_range,
     is_count,
     one_of,
+    to_numbers,
+    to_text,
 )
-from quadric.apps.shell.tables._table_format import (
-    DECIMAL_COMMA,
-    GROUPS_OF_THREE,
-    check_columns,
-)
-from quadric.apps.shell.tables._train_options import ColumnOptions
 from quadric.checks import Array
 from quadric.errors import TableError
-from quadric.utils import counted, listed
+from quadric.utils import counted, first_applying, listed
 
 DATE = r"^(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})([T ].*)?$"
 MOST_CLASSES = 100_000
@@ -128,6 +128,17 @@ class ColumnProfile:
         """The standard deviation of the numbers, with divisor n."""
         return (self.m2 / self.numeric) ** 0.5 if self.numeric else 0.0
 
+    @property
+    def longest(self) -> int:
+        """The number of characters of the longest distinct value."""
+        return max(map(len, self.values or ()), default=0)
+
+    @property
+    def first_odd(self) -> str:
+        """A description of the first value that is not a number."""
+        row, value = self.odd or (0, "")
+        return f"{value!r} in row {row}"
+
     @classmethod
     def from_dict(cls, state: Any) -> Self:
         """Return a profile from its attributes; raise ValueError if they are inconsistent."""
@@ -142,7 +153,7 @@ class ColumnProfile:
             and (values is None or profile.type == "other" or sum(values.values()) == present)
             and (profile.odd is None or 1 <= profile.odd[0] <= profile.rows)
         )
-        expect(consistent, f"the profile of {profile.name[:80]!r}")
+        expect({f"the profile of {profile.name[:80]!r}": consistent})
         return profile
 
     def add(self, column: pl.Series, numbers: pl.Series) -> None:
@@ -184,14 +195,13 @@ class ColumnProfile:
         self.numeric = total
 
     def _count_values(self, column: pl.Series) -> None:
-        if self.values is None or column.n_unique() > self.most_values:
-            self.values = None
-            return
-        counts = column.value_counts(name="how many")
-        for text, count in zip(to_text(counts[self.name]), counts["how many"], strict=True):
-            self.values[text] = self.values.get(text, 0) + count
-        if len(self.values) > self.most_values:
-            self.values = None
+        if self.values is not None and column.n_unique() <= self.most_values:
+            counts = column.value_counts(name="how many")
+            for text, count in zip(to_text(counts[self.name]), counts["how many"], strict=True):
+                self.values[text] = self.values.get(text, 0) + count
+            if len(self.values) <= self.most_values:
+                return
+        self.values = None
 
 
 PROFILE_FIELDS: dict[str, Check] = {
@@ -250,23 +260,23 @@ def infer_schema(
     if not target.rows:
         raise TableError("the table has column names but no rows.")
     task, counts = _task_and_classes(target, options.task)
-    kinds = {name: _kind(profile, options, unnamed) for name, profile in by_name.items()}
-    left_out = {name: why for name, (_, why) in kinds.items() if why}
-    columns = [_column(by_name[name], kind) for name, (kind, why) in kinds.items() if not why]
+    found = {name: _column_or_reason(one, options, unnamed) for name, one in by_name.items()}
+    left_out = {name: why for name, why in found.items() if isinstance(why, str)}
+    columns = tuple(column for column in found.values() if isinstance(column, Column))
     if not columns:
         reasons = "; ".join(f"{name!r}: {why}" for name, why in list(left_out.items())[:5])
         reasons = reasons or f"the table has only the target {options.target!r}"
-        advice = next(filter(None, map(_how_to_read, by_name.values())), "")
+        advice = next(filter(None, map(_how_to_read, map(_mark, by_name.values()))), "")
         raise TableError(f"no column is left to learn from ({reasons}). {advice}".strip())
-    moments = (target.mean, target.std) if task == "regression" else (0.0, 1.0)
     chosen = {*options.drop, *options.categorical, *unnamed}
-    findings = _find(
+    findings = _findings(
         {name: profile for name, profile in by_name.items() if name not in chosen},
         {column.name: column.kind for column in columns},
-        target if options.task is None and task == "regression" else None,
+        target,
+        is_open=options.task is None and task == "regression",
     )
     return Schema(
-        tuple(columns),
+        columns,
         target.name,
         task,
         tuple(sorted(counts)),
@@ -274,89 +284,83 @@ def infer_schema(
         left_out,
         target.rows,
         target.missing,
-        *moments,
+        *((target.mean, target.std) if task == "regression" else (0.0, 1.0)),
         order=tuple(by_name),
-        findings=tuple(findings),
+        findings=findings,
     )
 
 
-def _column(profile: ColumnProfile, kind: str) -> Column:
-    categories = tuple(sorted(profile.values or ())) if kind == "category" else ()
-    return Column(profile.name, kind, categories, profile.missing, profile.mean, profile.std)
-
-
-def _kind(
+def _column_or_reason(
     profile: ColumnProfile, options: ColumnOptions, unnamed: Sequence[str]
-) -> tuple[str, str]:
-    """Return an input's kind and "", or "" and the reason why the column is not used."""
-    name, present = profile.name, profile.present
+) -> Column | str:
+    """Return an input, or the reason why the column is not used."""
+    name, present, values = profile.name, profile.present, profile.values
     forced = name in options.categorical
     numeric = profile.numeric == present and not forced
-    distinct = None if profile.values is None else len(profile.values)
-    longest = 0 if numeric else _longest(profile)
-    reasons = {
-        "it has no name": name in unnamed,
-        "dropped on request": name in options.drop,
-        "all its values are missing": not present,
-        "it contains dates (convert them to numbers of days)": profile.dates > MOSTLY * present,
-        "its values are neither numbers nor text": profile.type == "other",
-        "it has only one value": (
-            not profile.varies if numeric else distinct == 1 and not profile.missing
-        ),
-        f"it contains text of {longest:,} characters": longest > LONGEST_CATEGORY,
-    }
-    for why, applies in reasons.items():
-        if applies:
-            return "", why
-    if numeric:
-        return ("boolean" if profile.booleans == present else "number"), ""
-    if distinct is not None:
-        return "category", ""
-    if profile.numeric > MOSTLY * present and not forced:
-        row, value = profile.odd or (0, "")
+    constant = not profile.varies if numeric else len(values or ()) == 1 and not profile.missing
+    longest = 0 if numeric else profile.longest
+    too_many = (
+        f"it is text with more than {profile.most_values} distinct values; --max-categories raises "
+        "the limit"
+    )
+    reason = first_applying(
+        {
+            "it has no name": name in unnamed,
+            "dropped on request": name in options.drop,
+            "all its values are missing": not present,
+            "it contains dates (convert them to numbers of days)": profile.dates > MOSTLY * present,
+            "its values are neither numbers nor text": profile.type == "other",
+            "it has only one value": constant,
+            f"it contains text of {longest:,} characters": longest > LONGEST_CATEGORY,
+            too_many: not numeric and values is None,
+        }
+    )
+    if reason == too_many and profile.numeric > MOSTLY * present and not forced:
         raise TableError(
             f"column {name!r} contains numbers except for "
-            f"{counted(present - profile.numeric, 'value')}; the first is {value!r} in row {row}. "
-            f"{_how_to_read(profile) or 'Correct them, or drop the column with --drop.'}"
+            f"{counted(present - profile.numeric, 'value')}; the first is {profile.first_odd}. "
+            f"{_how_to_read(_mark(profile)) or 'Correct them, or drop the column with --drop.'}"
         )
-    return "", (
-        f"it is text with more than {profile.most_values} distinct values; "
-        "--max-categories raises the limit"
+    if reason:
+        return reason
+    kind = first_applying(
+        {"category": not numeric, "boolean": profile.booleans == present, "number": True}
     )
+    categories = () if numeric else tuple(sorted(values or ()))
+    return Column(name, kind, categories, profile.missing, profile.mean, profile.std)
 
 
 def _task_and_classes(profile: ColumnProfile, task: str | None) -> tuple[str, dict[Any, int]]:
     """Return the task and the number of rows in each class; `task` is None if not given."""
     target, present = f"the target {profile.name!r}", profile.present
-    if not present:
-        raise TableError(f"all values of {target} are missing.")
-    if profile.type == "other":
-        raise TableError(f"{target} contains neither numbers nor text.")
+    refuse(
+        {
+            f"all values of {target} are missing.": not present,
+            f"{target} contains neither numbers nor text.": profile.type == "other",
+        }
+    )
     numeric = profile.numeric == present and profile.booleans < present
     counts: dict[Any, int] | None = profile.values
     # labels such as 007, and integers too large for a float, remain strings
-    if counts is not None and numeric and profile.whole and all(map(_is_plain_integer, counts)):
-        texts, counts = counts, {}
+    plain = all(WHOLE.fullmatch(text) and abs(float(text)) < 2**53 for text in counts or ())
+    if counts is not None and numeric and profile.whole and plain:
+        texts, counts = counts, Counter()
         for text, count in texts.items():
-            counts[int(float(text))] = counts.get(int(float(text)), 0) + count
+            counts[int(float(text))] += count
     few = counts is not None and len(counts) <= FEW_INTEGERS and profile.whole
     if task == "regression" or (task is None and numeric and not few):
-        _check_numeric_target(profile)
+        refuse(
+            {
+                f"regression needs a numeric target, but {profile.name!r} contains "
+                f"{profile.first_odd}. {_how_to_read(_mark(profile))}".strip(): (
+                    profile.numeric < present
+                ),
+                f"{target} has only one value, so there is nothing to learn.": not profile.varies,
+            }
+        )
         return "regression", {}
     _check_classes(profile, counts, inferred=task is None)
     return "classification", counts or {}
-
-
-def _check_numeric_target(profile: ColumnProfile) -> None:
-    """Raise TableError unless the target has at least two different numbers and no text."""
-    if profile.numeric < profile.present:
-        row, value = profile.odd or (0, "")
-        problem = f"regression needs a numeric target, but {profile.name!r} contains {value!r} in "
-        raise TableError(f"{problem}row {row}. {_how_to_read(profile)}".strip())
-    if not profile.varies:
-        raise TableError(
-            f"the target {profile.name!r} has only one value, so there is nothing to learn."
-        )
 
 
 def _check_classes(profile: ColumnProfile, counts: dict[Any, int] | None, inferred: bool) -> None:
@@ -364,47 +368,37 @@ def _check_classes(profile: ColumnProfile, counts: dict[Any, int] | None, inferr
 
     If the task is `inferred`, numbers with commas and too many different texts are also refused.
     """
-    target, present, advice = f"the target {profile.name!r}", profile.present, _how_to_read(profile)
-    if inferred and advice:
-        _, value = profile.odd or (0, "")
-        raise TableError(f"{target} contains numbers with commas, such as {value!r}. {advice}")
-    if counts is None:
-        raise TableError(
+    target, advice = f"the target {profile.name!r}", _how_to_read(_mark(profile))
+    _, value = profile.odd or (0, "")
+    classes = list(counts or ())
+    many = len(classes) > MANY_CLASSES and profile.present < ROWS_PER_CLASS * len(classes)
+    refuse(
+        {
+            f"{target} contains numbers with commas, such as {value!r}. {advice}": (
+                inferred and advice
+            ),
             f"{target} has more than {MOST_CLASSES:,} distinct values. Check that it is the right "
-            "column; for numbers, use --task regression."
-        )
-    if inferred and len(counts) > MANY_CLASSES and present < ROWS_PER_CLASS * len(counts):
-        raise TableError(
-            f"{target} is text with {len(counts):,} distinct values in {present:,} rows. Check "
-            "that it is the right column. If it is, use --task classification."
-        )
-    longest = _longest(profile)
-    if longest > LONGEST_CATEGORY:
-        raise TableError(
-            f"{target} has a class of {longest:,} characters. Check that it is the right column, "
-            "or use shorter names."
-        )
-    if len(counts) == 1:
-        raise TableError(
-            f"{target} has only one class, {next(iter(counts))!r}, so there is nothing to learn."
-        )
+            "column; for numbers, use --task regression.": counts is None,
+            f"{target} is text with {len(classes):,} distinct values in {profile.present:,} rows. "
+            "Check that it is the right column. If it is, use --task classification.": (
+                inferred and many
+            ),
+            f"{target} has a class of {profile.longest:,} characters. Check that it is the right "
+            "column, or use shorter names.": profile.longest > LONGEST_CATEGORY,
+            f"{target} has only one class, {next(iter(classes), '')!r}, so there is nothing to "
+            "learn.": len(classes) == 1,
+        }
+    )
 
 
-def _longest(profile: ColumnProfile) -> int:
-    """The number of characters of the longest category."""
-    return max(map(len, profile.values or ()), default=0)
-
-
-def _is_plain_integer(text: str) -> bool:
-    return WHOLE.fullmatch(text) is not None and abs(float(text)) < 2**53
-
-
-def _find(
+def _findings(
     inputs: Mapping[str, ColumnProfile],
     kinds: Mapping[str, str],
-    target: ColumnProfile | None,
-) -> Iterator[Finding]:
-    """Yield at most one finding of each kind.
+    target: ColumnProfile,
+    *,
+    is_open: bool,
+) -> tuple[Finding, ...]:
+    """Return at most one finding of each kind.
 
     Parameters
     ----------
@@ -412,61 +406,68 @@ def _find(
         The profiles of the columns for which the user made no choice, except the target.
     kinds : mapping of str to str
         The kind of each column that the model uses.
-    target : ColumnProfile or None
-        The target, if its values suggest a regression and the user did not choose the task.
+    target : ColumnProfile
+    is_open : bool
+        Whether the target's values suggest a regression and the user did not choose the task.
     """
     texts = {
         name: profile for name, profile in inputs.items() if kinds.get(name) in (None, "category")
     }
-    decimal = [name for name, profile in texts.items() if _mark(profile) == "--decimal"]
-    thousands = [name for name, profile in texts.items() if _mark(profile) == "--thousands"]
-    if decimal:
-        sentence = _commas(texts, decimal, "decimal commas")
-        yield Finding("decimal comma", tuple(decimal), sentence)
-    if thousands:
-        sentence = _commas(texts, thousands, "commas between thousands")
-        yield Finding("thousands", tuple(thousands), sentence)
-    mixed = [
-        name
+    mixed = {
+        name: f"{name!r} ({_exceptions(profile)})"
         for name, profile in texts.items()
-        if kinds.get(name) == "category" and _is_mixed(profile) and not _mark(profile)
-    ]
-    if mixed:
-        examples = [f"{name!r} ({_exceptions(texts[name])})" for name in mixed]
-        yield Finding(
-            "mixed",
-            tuple(mixed),
-            f"Numbers with a few other values are used as categories: "
-            f"{listed(examples, MOST_NAMED)}. Correct these values or leave them empty, so that "
-            "the column is numeric.",
-        )
+        if name in kinds
+        and MOSTLY * profile.present < profile.numeric < profile.present
+        and not _mark(profile)
+    }
     identifiers = [
         name
         for name, profile in inputs.items()
         if kinds.get(name) == "number" and _is_identifier(profile)
     ]
-    if identifiers:
-        drop = " ".join(f"--drop {shlex.quote(name)}" for name in identifiers[:MOST_NAMED])
-        yield Finding(
+    drop = " ".join(f"--drop {shlex.quote(name)}" for name in identifiers[:MOST_NAMED])
+    classes = (target.name,) if is_open and _may_be_classes(target) else ()
+    found = [
+        _commas("decimal comma", texts, "--decimal", "decimal commas"),
+        _commas("thousands", texts, "--thousands", "commas between thousands"),
+        Finding(
+            "mixed",
+            tuple(mixed),
+            f"Numbers with a few other values are used as categories: "
+            f"{listed(mixed.values(), MOST_NAMED)}. Correct these values or leave them empty, so "
+            "that the column is numeric.",
+        ),
+        Finding(
             "identifier",
             tuple(identifiers),
             f"Used as numbers, but probably identifiers or codes: "
             f"{listed(map(repr, identifiers), MOST_NAMED)}. If so, use {drop}, or --categorical "
             "for a code with few values.",
-        )
-    if target is not None and _may_be_classes(target):
-        distinct = len(target.values or ())
-        yield Finding(
+        ),
+        Finding(
             "integer target",
-            (target.name,),
-            f"The target {target.name!r} has {distinct} distinct integers and is predicted as a "
-            "number. If they are classes, use --task classification.",
-        )
+            classes,
+            f"The target {target.name!r} has {len(target.values or ())} distinct integers and is "
+            "predicted as a number. If they are classes, use --task classification.",
+        ),
+    ]
+    return tuple(finding for finding in found if finding.columns)
 
 
-def _how_to_read(profile: ColumnProfile) -> str:
-    """Return the option that makes a column of text numeric, as a sentence; empty if none does."""
-    option = _mark(profile)
+def _commas(kind: str, texts: Mapping[str, ColumnProfile], option: str, marks: str) -> Finding:
+    """Return the finding about columns of text that an option would make numeric."""
+    found = {name: profile for name, profile in texts.items() if _mark(profile) == option}
+    examples = [f"{name!r} (such as {profile.first_odd})" for name, profile in found.items()]
+    return Finding(
+        kind,
+        tuple(found),
+        f"Numbers with {marks} are read as text: {listed(examples, MOST_NAMED)}. "
+        f"{_how_to_read(option)}",
+    )
+
+
+def _how_to_read(option: str) -> str:
+    """Return a sentence about the option that makes text numeric; empty if there is none."""
     return f"Use {option} , to read such values as numbers." if option else ""
 
 
@@ -478,27 +479,11 @@ def _mark(profile: ColumnProfile) -> str:
     return "--decimal" if profile.commas > profile.grouped else "--thousands"
 
 
-def _commas(profiles: Mapping[str, ColumnProfile], names: list[str], marks: str) -> str:
-    examples = [f"{name!r} (such as {_first_odd(profiles[name])})" for name in names]
-    return (
-        f"Numbers with {marks} are read as text: {listed(examples, MOST_NAMED)}. "
-        f"{_how_to_read(profiles[names[0]])}"
-    )
-
-
-def _first_odd(profile: ColumnProfile) -> str:
-    row, value = profile.odd or (0, "")
-    return f"{value!r} in row {row}"
-
-
 def _exceptions(profile: ColumnProfile) -> str:
+    """Describe the few values of a column that are not numbers."""
     count = profile.present - profile.numeric
     which = "" if count == 1 else "the first is "
-    return f"{counted(count, 'value')}; {which}{_first_odd(profile)}"
-
-
-def _is_mixed(profile: ColumnProfile) -> bool:
-    return MOSTLY * profile.present < profile.numeric < profile.present
+    return f"{counted(count, 'value')}; {which}{profile.first_odd}"
 
 
 def _is_identifier(profile: ColumnProfile) -> bool:
@@ -510,7 +495,6 @@ def _is_identifier(profile: ColumnProfile) -> bool:
 
 def _may_be_classes(profile: ColumnProfile) -> bool:
     """Whether a target that is predicted as a number has integers that occur several times."""
-    if profile.values is None or profile.numeric < profile.present or not profile.whole:
-        return False
-    distinct = len(profile.values)
-    return distinct <= MOST_INTEGER_CLASSES and profile.present >= ROWS_PER_CLASS * distinct
+    distinct, present = len(profile.values or ()), profile.present
+    whole = profile.whole and profile.numeric == present
+    return whole and 0 < distinct <= MOST_INTEGER_CLASSES and present >= ROWS_PER_CLASS * distinct

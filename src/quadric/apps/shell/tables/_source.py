@@ -1,30 +1,32 @@
 """Tables in files or on standard input: opened, checked for changes, and read in batches of rows.
 
 Polars is imported with the first row, so that the columns of a CSV file are known before anything
-slow is imported.
+slow is imported. A damaged Parquet file can crash the process that reads it, so each one is first
+read in another process.
 """
 
 from __future__ import annotations
 
-import contextlib
 import glob
 import hashlib
+import json
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from quadric.apps.shell.tables._csv_file import CsvFile
-from quadric.apps.shell.tables._table_format import PARQUET, TableFormat, is_pattern, is_stdin
+from quadric.apps.shell.tables._options import PARQUET, TableFormat, is_pattern, is_stdin
+from quadric.config import get_config
 from quadric.errors import TableError
-from quadric.utils import open_regular
+from quadric.utils import SHARE, available_bytes, open_regular
 
 if TYPE_CHECKING:
     import polars as pl
@@ -36,6 +38,8 @@ CHANGES = {
     "st_mtime_ns": "its content was modified",
     "st_ctime_ns": "its content or its permissions were modified",
 }
+PROBE = Path(__file__).with_name("_parquet_probe.py")
+LONGEST_REASON = 200  # characters of a message about a damaged Parquet file
 HASHED_BLOCK = 1 << 16  # bytes
 HASHED_BLOCKS = 64  # a single file of up to 4 MiB is hashed in full
 
@@ -110,7 +114,7 @@ class Source:
                         digest.update(stream.read(HASHED_BLOCK))
             except OSError as error:
                 raise cannot_read(file, error) from None
-        self._check_unchanged()
+        check_unchanged(self.versions)
         versions = self.versions.values()
         return {
             "file": str(self.path.resolve()),
@@ -121,25 +125,21 @@ class Source:
             **asdict(self.table_format),
         }
 
-    def _check_unchanged(self) -> None:
-        for file, version in self.versions.items():
-            check_unchanged(file, version)
-
     def _checked_frames(self) -> Iterator[pl.DataFrame]:
         """Yield the frames, checking the files' versions before each one and at the end."""
-        self._check_unchanged()
+        check_unchanged(self.versions)
         rows = 0
         try:
             for frame in self.frames():
-                self._check_unchanged()
+                check_unchanged(self.versions)
                 yield self.table_format.with_plain_numbers(frame, rows)
                 rows += len(frame)
         except (TableError, OSError) as error:
-            self._check_unchanged()  # a change would explain the error
+            check_unchanged(self.versions)  # a change would explain the error
             if isinstance(error, TableError):
                 raise
             raise cannot_read(self.path, error) from None
-        self._check_unchanged()
+        check_unchanged(self.versions)
 
 
 def file_version(status: os.stat_result) -> dict[str, int]:
@@ -147,15 +147,15 @@ def file_version(status: os.stat_result) -> dict[str, int]:
     return {name: getattr(status, name) for name in CHANGES}
 
 
-def check_unchanged(path: Path, version: dict[str, int]) -> None:
-    """Raise TableError if the file has changed since `version`, or is missing."""
-    try:
-        now = file_version(path.stat())
-    except OSError as error:
-        raise changed(path, f"it cannot be found ({error.strerror})") from None
-    for name, what in CHANGES.items():
-        if now[name] != version[name]:
-            raise changed(path, what)
+def check_unchanged(versions: Mapping[Path, dict[str, int]]) -> None:
+    """Raise TableError if a file is missing or has changed since it had this version."""
+    for file, version in versions.items():
+        try:
+            now = file_version(file.stat())
+        except OSError as error:
+            raise changed(file, f"it cannot be found ({error.strerror})") from None
+        if what := [what for name, what in CHANGES.items() if now[name] != version[name]]:
+            raise changed(file, what[0])
 
 
 def changed(path: Path, what: str) -> TableError:
@@ -216,30 +216,35 @@ def _open_files(files: Mapping[Path, Path], table_format: TableFormat) -> list[S
     """Open files, given with their names in messages."""
     versions: dict[Path, dict[str, int]] = {}
     parquet: dict[Path, Path] = {}
-    sources: dict[Path, Source] = {}
+    readers: dict[Path, CsvFile | ParquetFile] = {}
     for file, name in files.items():
         try:
             # by name, as in later checks: Windows may report another time for an open file
             versions[file] = file_version(os.stat(file))
             with open_regular(file) as stream:
-                if stream.read(4) == b"PAR1":
-                    parquet[file] = name
-                    continue
-            csv = CsvFile(name, file, table_format.encoding)
+                is_parquet = stream.read(4) == b"PAR1"
+            if is_parquet:
+                parquet[file] = name
+            else:
+                readers[file] = CsvFile(name, file, table_format.encoding)
         except OSError as error:
             raise cannot_read(name, error) from None
-        version = {file: versions[file]}
-        sources[file] = Source(name, version, csv.columns, csv.frames, csv.unnamed, table_format)
+    if parquet and table_format.encoding is not None:
+        raise TableError("--encoding is for CSV files; text in Parquet files is always UTF-8.")
     if parquet:
-        if table_format.encoding is not None:
-            raise TableError("--encoding is for CSV files; text in Parquet files is always UTF-8.")
-        from quadric.apps.shell.tables._parquet_file import columns_and_rows, frames
-
-        for file, (columns, rows) in columns_and_rows(parquet).items():
-            name, version = parquet[file], {file: versions[file]}
-            read = partial(frames, name, file, rows)
-            sources[file] = Source(name, version, columns, read, (), table_format)
-    return [sources[file] for file in files]
+        readers |= _read_in_another_process(parquet)
+    found = [readers[file] for file in files]
+    return [
+        Source(
+            one.path,
+            {one.file: versions[one.file]},
+            one.columns,
+            one.frames,
+            one.unnamed,
+            table_format,
+        )
+        for one in found
+    ]
 
 
 def _open_stdin(table_format: TableFormat) -> Source:
@@ -262,33 +267,27 @@ class _Spool:
     """
 
     def __init__(self, stream: BinaryIO) -> None:
-        handle, name = tempfile.mkstemp(prefix="quadric-")
-        self.path = Path(name)
-        unnamed = Path(f"/proc/{os.getpid()}/fd/{handle}")  # each open() starts at the beginning
-        if sys.platform == "linux" and unnamed.exists():
+        if sys.platform == "linux" and os.path.isdir("/proc/self/fd"):
+            handle, name = tempfile.mkstemp(prefix="quadric-")
             os.unlink(name)
-            self.path = unnamed
             weakref.finalize(self, os.close, handle)
+            self.path = Path(f"/proc/{os.getpid()}/fd/{handle}")  # open() starts at the beginning
         else:
-            weakref.finalize(self, _delete, name)
-        # the handle is closed if there is a name: Windows could not open the file again
-        with open(handle, "wb", closefd=self.path != unnamed) as copy:
+            directory = tempfile.mkdtemp(prefix="quadric-")
+            # errors are ignored: Windows keeps a file that is mapped into memory
+            weakref.finalize(self, shutil.rmtree, directory, ignore_errors=True)
+            self.path = Path(directory, "stdin")
+        with open(self.path, "wb") as copy:
             shutil.copyfileobj(stream, copy)
-
-
-def _delete(name: str) -> None:
-    with contextlib.suppress(OSError):  # Windows keeps a file that is mapped into memory
-        os.unlink(name)
 
 
 def _parts(path: Path) -> list[Path] | None:
     """Return the files of a directory or a pattern, or None for a single file."""
     if path.is_dir():
-        hidden = ("_", ".")  # such as _metadata and .part-0.parquet.crc
         parts = sorted(
             file
-            for file in path.iterdir()
-            if file.suffix.lower() in PARQUET and not file.name.startswith(hidden)
+            for file in path.iterdir()  # without _metadata and .part-0.parquet.crc, for instance
+            if file.suffix.lower() in PARQUET and not file.name.startswith(("_", "."))
         )
         problem = f"cannot read {path}: it is a directory without Parquet files."
     elif is_pattern(path):
@@ -311,10 +310,113 @@ def _joined_parts(path: Path, parts: Sequence[Source]) -> Source:
                 f"{different[0]!r}."
             )
 
-    def frames() -> Iterator[pl.DataFrame]:
-        for part in parts:
-            for frame in part.frames():
-                yield frame.select(first.columns)
-
     versions = {file: version for part in parts for file, version in part.versions.items()}
-    return replace(first, path=path, versions=versions, frames=frames)
+    return replace(
+        first,
+        path=path,
+        versions=versions,
+        frames=lambda: (frame.select(first.columns) for part in parts for frame in part.frames()),
+    )
+
+
+@dataclass(frozen=True)
+class ParquetFile:
+    """A Parquet file that has been read once in another process.
+
+    Attributes
+    ----------
+    path : Path
+        The name of the file in error messages.
+    file : Path
+        The file to read.
+    columns : tuple of str
+        The column names.
+    rows : int
+        The number of rows.
+    unnamed : tuple of str
+        No column, unlike in a CSV file.
+    """
+
+    path: Path
+    file: Path
+    columns: tuple[str, ...]
+    rows: int
+    unnamed: tuple[str, ...] = ()
+
+    def frames(self) -> Iterator[pl.DataFrame]:
+        """Yield the rows in batches; raise TableError unless there are as many as before."""
+        from quadric.apps.shell.tables._parquet_probe import READ_ERRORS, as_in_csv, read_batches
+
+        read = 0
+        try:
+            for frame in read_batches(self.file):
+                read += len(frame)
+                if len(frame):
+                    yield as_in_csv(frame)
+        except READ_ERRORS as error:
+            raise _damaged(self.path, str(error)) from None
+        if read != self.rows:
+            raise _damaged(self.path, f"only {read} of {self.rows} rows can be read")
+
+
+def _read_in_another_process(files: Mapping[Path, Path]) -> dict[Path, ParquetFile]:
+    """Read whole files, and return their columns and numbers of rows.
+
+    Parameters
+    ----------
+    files : mapping of Path to Path
+        The files to read, and their names in error messages.
+
+    Raises
+    ------
+    TableError
+        If a file is damaged or cannot be read.
+    """
+    names = list(files.values())
+    if not sys.executable:
+        raise TableError(f"cannot read {names[0]}: the path of the Python interpreter is unknown.")
+    limit = get_config()["max_memory"] or int(SHARE * available_bytes())
+    try:
+        done = subprocess.run(
+            # -P: modules next to the probe must not shadow the standard library
+            [sys.executable, "-P", "-W", "ignore", PROBE, str(limit), *map(os.path.abspath, files)],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            env=os.environ | {"RUST_BACKTRACE": "0", "POLARS_MAX_THREADS": "2"},
+        )
+    except OSError as error:
+        raise TableError(f"cannot start a process to read {names[0]}: {error.strerror}.") from None
+    lines = done.stdout.splitlines()
+    found = {}
+    for k, (file, name) in enumerate(files.items()):
+        try:
+            answer = json.loads(lines[k] if k < len(lines) else b"")
+        except ValueError:
+            raise _no_answer(name, done) from None
+        if "error" in answer:
+            raise _damaged(name, answer["error"])
+        if not answer["columns"]:
+            raise TableError(f"{name} has no columns.")
+        found[file] = ParquetFile(name, file, tuple(answer["columns"]), answer["rows"])
+    if b"panicked at" in done.stderr:
+        which = names[0] if len(names) == 1 else f"one of {len(names)} parts"
+        raise _damaged(which, "its reader panicked")
+    return found
+
+
+def _damaged(path: Path | str, reason: str) -> TableError:
+    first = (reason.strip().splitlines() or ["it cannot be read"])[0][:LONGEST_REASON]
+    shown = "".join(sign if sign.isprintable() else "?" for sign in first).rstrip(".")
+    return TableError(f"{path} is a damaged Parquet file: {shown}. Use another copy of it.")
+
+
+def _no_answer(path: Path, done: subprocess.CompletedProcess[bytes]) -> TableError:
+    """Return the error for a probe that crashed, for instance because an allocation failed."""
+    lines = [line for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
+    if done.returncode > 0 and lines:  # for instance, if Polars cannot be imported
+        return TableError(f"cannot read {path}: {lines[-1][:LONGEST_REASON]}.")
+    return TableError(
+        f"{path} is a damaged Parquet file, or needs more memory than is available: the process "
+        f"that read it ended with code {done.returncode}. Use another copy of it."
+    )

@@ -1,22 +1,41 @@
 """Training on a table larger than memory, in three passes: profile, train and score.
 
 Start with `train_stream`. `Learner` trains a model and a linear baseline on buffers of rows.
+`Checkpoint` is the state of a run in one file, replaced atomically.
 """
 
+import contextlib
+import hashlib
+import json
 import math
+import os
+import stat
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.pipeline import Pipeline, make_pipeline
 
-from quadric.apps.shell.tables._checkpoint import Checkpoint
+import quadric
 from quadric.apps.shell.tables._evaluation import LinearBaseline, trivial_outputs
-from quadric.apps.shell.tables._held_out import HeldOut, check_target, evaluate_table
-from quadric.apps.shell.tables._preprocessing import fitted_to_moments, labeled_rows
-from quadric.apps.shell.tables._remarks import remarks_on_columns, remarks_on_rows
-from quadric.apps.shell.tables._schema import Schema, check_fields, expect, is_count
+from quadric.apps.shell.tables._held_out import (
+    ScoredRows,
+    check_target,
+    outputs_of,
+    remarks_on_table,
+)
+from quadric.apps.shell.tables._options import ColumnOptions, Settings, Stream
+from quadric.apps.shell.tables._schema import (
+    Schema,
+    check_fields,
+    expect,
+    fitted_to_moments,
+    is_count,
+    labeled_rows,
+)
 from quadric.apps.shell.tables._schema_inference import (
     ColumnProfile,
     infer_schema,
@@ -24,19 +43,19 @@ from quadric.apps.shell.tables._schema_inference import (
     profile_batch,
 )
 from quadric.apps.shell.tables._source import Source, changed
-from quadric.apps.shell.tables._train_options import ColumnOptions, Settings, Stream
 from quadric.apps.shell.tables._training import (
     Trained,
     finished,
-    how_on,
-    how_on_held_out,
     make_estimator,
     memory_limit_as_table_error,
-    warnings_added_to,
+    tested_on,
+    tested_on_held_out,
 )
 from quadric.checks import Array
-from quadric.errors import TableError
+from quadric.errors import ModelFileError, TableError
 from quadric.estimators import restore_training, scale_outputs, training_state
+from quadric.files import Form, has_form, read_tensors, tensor_bytes
+from quadric.utils import remove_leftovers, write_whole
 
 STEPS = 3000  # by default, at least this many steps of 200 rows, but at most MOST_EPOCHS epochs
 MOST_EPOCHS = 50
@@ -44,6 +63,139 @@ EVERY = 10  # buffers between two checkpoints
 BUFFER_NUMBERS = 2_000_000  # maximum number of values in a buffer, to limit memory for wide tables
 RATE = 0.01  # initial learning rate, which decreases linearly to RATE * LAST_RATE
 LAST_RATE = 0.05
+ADVICE = "Remove it, and start again without --resume."
+FORM = Form("checkpoint", "quadric_checkpoint", frozenset({"versions"}), ADVICE)
+LONGEST_NAME = 255  # bytes, in most file systems
+STATE = "state"
+
+
+class Checkpoint:
+    """The checkpoint of one run.
+
+    The format is that of model files: it contains only numbers and text, which are all checked and
+    never executed. Only checkpoints are replaced or removed, and never a file that another process
+    has written in the meantime. Links are not followed.
+
+    Parameters
+    ----------
+    path : Path
+        See `checkpoint_path`.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._run: dict[str, Any] = {}
+        self._tag = ""
+        self._ours: tuple[int, ...] | None = None  # the file that this run has read or written
+
+    def begin(
+        self, run: dict[str, Any], *, resume: bool
+    ) -> tuple[dict[str, Any], dict[str, Array]] | None:
+        """Return the state and the arrays of an earlier checkpoint, or None if there is none.
+
+        Parameters
+        ----------
+        run : dict
+            The data and settings that a checkpoint must match.
+        resume : bool
+            If False, an earlier checkpoint is not read, and the first `save` replaces it.
+
+        Raises
+        ------
+        TableError
+            If the file is not a checkpoint or if, with `resume`, it is damaged or belongs to
+            another run.
+        """
+        text = json.dumps(run)
+        self._run = json.loads(text)  # in the order of `run`: errors name the first difference
+        self._tag = hashlib.sha256(text.encode()).hexdigest()[:8]
+        current = self._current()
+        if current is None:
+            return None
+        regular = stat.S_ISREG(os.lstat(self.path).st_mode)
+        if not regular or not has_form(self.path, FORM):
+            odd = (
+                "not a quadric checkpoint" if regular else "a link, a directory, a device or a pipe"
+            )
+            raise TableError(
+                f"{self.path} is {odd}, so the checkpoint cannot be written there. Move it, or "
+                "choose another output with -o."
+            )
+        stored = self._read() if resume else None
+        self._ours = current
+        return stored
+
+    def save(self, state: dict[str, Any], arrays: dict[str, Array]) -> None:
+        """Replace the file atomically; raise OSError if it cannot be written."""
+        text = json.dumps({"run": self._run, "state": state}).encode()
+        tensors = {**arrays, STATE: np.frombuffer(text, dtype=np.uint8)}
+        content = tensor_bytes({"versions": _versions()}, tensors, FORM)
+        current = self._current()
+        try:
+            if current not in (None, self._ours):
+                raise FileExistsError
+            write_whole(self.path, content, follow_links=False, new=current is None, tag=self._tag)
+        except FileExistsError:
+            raise TableError(
+                f"{self.path} was written by another process, perhaps a run with the same output. "
+                "Choose another output with -o."
+            ) from None
+        self._ours = self._current()
+
+    def remove(self) -> None:
+        """Remove the file that this run has written, and its temporary files."""
+        with contextlib.suppress(OSError):
+            if self._ours is not None and self._current() == self._ours:
+                self.path.unlink()
+        if self._tag:
+            remove_leftovers(self.path, self._tag)
+
+    def damaged(self, reason: object) -> TableError:
+        """Return the error for an invalid state."""
+        return TableError(f"{self.path} is a damaged checkpoint ({reason}). {ADVICE}")
+
+    def _current(self) -> tuple[int, ...] | None:
+        """Return values that identify the current file, or None if there is none."""
+        try:
+            now = os.lstat(self.path)
+        except FileNotFoundError:
+            return None
+        return now.st_dev, now.st_ino, now.st_size, now.st_mtime_ns
+
+    def _read(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        try:
+            description, arrays = read_tensors(self.path, FORM)
+        except ModelFileError as error:
+            raise TableError(str(error)) from None
+        try:
+            expect({"its state": STATE in arrays and arrays[STATE].dtype == np.uint8})
+            described = json.loads(arrays.pop(STATE).tobytes().decode("ascii"))
+            check_fields(described, {"run": dict, "state": dict}, "its state")
+        except (ValueError, RecursionError) as error:  # invalid encoding, JSON or values
+            raise self.damaged(error) from None
+        run = described["run"] | {"versions": description["versions"]}
+        expected = self._run | {"versions": _versions()}
+        for name in [*expected, *run]:
+            if name not in run or name not in expected or run[name] != expected[name]:
+                raise TableError(
+                    f"{self.path} belongs to another run: {name} was {repr(run.get(name))[:80]}, "
+                    f"but is now {repr(expected.get(name))[:80]}. Repeat that run's command, "
+                    "or start again without --resume."
+                )
+        return described["state"], arrays
+
+
+def checkpoint_path(output: Path) -> Path:
+    """Return the checkpoint's path: the output path plus ".checkpoint", unless that is too long."""
+    name = f"{output.name}.checkpoint"
+    if len(os.fsencode(name)) > LONGEST_NAME:
+        name = f"{hashlib.sha256(os.fsencode(output.name)).hexdigest()[:16]}.checkpoint"
+    return output.with_name(name)
+
+
+def _versions() -> dict[str, str]:
+    """Return the versions that must match for a resumed run to be bit-identical."""
+    return {"numpy": np.__version__, "quadric": quadric.__version__}
 
 
 def train_stream(
@@ -91,15 +243,19 @@ def train_stream(
     settings = replace(settings, hidden=settings.hidden or (), kind=settings.kind or "quadratic")
     run = _Run(source, options, settings, stream, checkpoint, progress)
     stored = checkpoint.begin(run.identity(), resume=resume)
-    warned: list[str] = []
-    with warnings_added_to(warned):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         learner, done = run.start(*(stored or ({}, {})))
+        schema = learner.schema
         if test is not None:
-            check_target(learner.schema, test)
+            check_target(schema, test)
         run.second_pass(learner, done)
-        trained = run.third_pass(learner.schema, *learner.finish(), test)
-    remarks = remarks_on_columns(learner.schema) + remarks_on_rows(learner.schema)
-    return finished(trained, settings, warned, remarks)
+        model, linear = learner.finish()
+        if test is None:
+            trained = run.third_pass(schema, model, linear)
+        else:
+            trained = tested_on(test, model, linear, schema, settings)
+    return finished(trained, settings, caught, remarks_on_table(schema))
 
 
 class Learner:
@@ -119,17 +275,12 @@ class Learner:
         # the output of a reduced neuron is a product, so finish() cannot add a mean to it
         self.center = 0.0 if settings.kind == "reduced" else schema.target_mean
         self.scale = schema.target_std or 1.0  # the variance of tiny numbers can underflow to 0
-        adam: dict[str, Any] = {
-            "solver": "adam",
-            "shuffle": False,
-            "tol": 0.0,
-            "learning_rate_init": RATE,
-        }
+        adam = dict[str, Any](solver="adam", shuffle=False, tol=0.0, learning_rate_init=RATE)
         if settings.class_weight is not None and schema.classes:
             # the weights of 'balanced', which `partial_fit` cannot compute from a buffer
-            used = sum(schema.class_counts) / len(schema.classes)
+            mean = sum(schema.class_counts) / len(schema.classes)
             counts = zip(schema.classes, schema.class_counts, strict=True)
-            adam["class_weight"] = {label: used / count for label, count in counts}
+            adam["class_weight"] = {label: mean / count for label, count in counts}
         linear = replace(settings, hidden=(), kind="linear")  # type: ignore[arg-type]  # not an option
         self.estimators = {
             "model": make_estimator(schema, settings, **adam),
@@ -173,14 +324,12 @@ class Learner:
         """
         n_features = len(self.preprocess.get_feature_names_out())
         classes = np.array(self.schema.classes) if self.schema.classes else None
-        states: dict[str, dict[str, Array]] = {name: {} for name in self.estimators}
-        for key, array in arrays.items():
-            name, _, rest = key.partition(".")
-            expect(name in states, "the list of arrays")
-            states[name][rest] = array
+        owned = [(*key.partition(".")[::2], array) for key, array in arrays.items()]
+        expect({"the list of arrays": {owner for owner, _, _ in owned} <= set(self.estimators)})
         for name, estimator in self.estimators.items():
+            own = {key: array for owner, key, array in owned if owner == name}
             with memory_limit_as_table_error():
-                restore_training(estimator, states[name], n_features, classes)
+                restore_training(estimator, own, n_features, classes)
 
     def finish(self) -> tuple[Pipeline, LinearBaseline]:
         """Return the model and the baseline, which predict in the target's units."""
@@ -209,15 +358,15 @@ class _Run:
     @property
     def rows(self) -> int:
         """The number of rows in a buffer."""
-        by_width = BUFFER_NUMBERS // len(self.source.columns)
-        return self.stream.buffer or max(500, min(50_000, by_width))
+        most = BUFFER_NUMBERS // len(self.source.columns)
+        return self.stream.buffer or max(500, min(50_000, most))
 
     def identity(self) -> dict[str, Any]:
         """Return the data and settings that a checkpoint must match."""
-        settings = asdict(self.settings)
-        del settings["verbose"], settings["cv"]
         own = {"buffer": self.rows, "epochs": self.stream.epochs, "format": 6}
-        return self.source.fingerprint() | asdict(self.options) | settings | own
+        chosen = asdict(self.options) | asdict(self.settings) | own
+        del chosen["verbose"], chosen["cv"]
+        return self.source.fingerprint() | chosen
 
     def start(self, state: dict[str, Any], arrays: dict[str, Array]) -> tuple[Learner, int]:
         """Return a learner and the number of buffers seen; `state` is empty for a new run."""
@@ -226,7 +375,7 @@ class _Run:
             if state.get("stage") == "second":
                 return self._learner_of(state, arrays)
             if state:
-                expect(state.get("stage") == "first" and not arrays, "the stage")
+                expect({"the stage": state.get("stage") == "first" and not arrays})
                 profiles = self._profiles_of(state, profiles)
         except TableError:
             raise
@@ -238,11 +387,16 @@ class _Run:
         """Return the profiles from a checkpoint of the first pass."""
         check_fields(state, {"stage": str, "profiles": list}, "the state")
         profiles = list(map(ColumnProfile.from_dict, state["profiles"]))
-        expected = [(profile.name, profile.most_values) for profile in new]
-        stored = [(profile.name, profile.most_values) for profile in profiles]
-        expect(stored == expected, "the list of profiles")
-        counts = {profile.rows for profile in profiles}
-        expect(len(counts) == 1 <= profiles[0].rows, "the number of rows")
+        stored, expected = (
+            [(one.name, one.most_values) for one in some] for some in (profiles, new)
+        )
+        rows = {one.rows for one in profiles}
+        expect(
+            {
+                "the list of profiles": stored == expected,
+                "the number of rows": len(rows) == 1 and 0 not in rows,
+            }
+        )
         return profiles
 
     def _learner_of(self, state: dict[str, Any], arrays: dict[str, Array]) -> tuple[Learner, int]:
@@ -254,10 +408,14 @@ class _Run:
         )
         schema, done = Schema.from_dict(state["schema"]), state["buffers"]
         inputs = tuple(name for name in self.source.columns if name != self.options.target)
-        expect((schema.target, schema.order) == (self.options.target, inputs), "the schema")
-        expect(schema.rows > 0, "the number of rows")
-        expect(1 <= done <= self.buffers_in_all(schema), "the number of buffers")
-        expect(state["learned"] is bool(arrays), "the list of arrays")
+        expect(
+            {
+                "the schema": (schema.target, schema.order) == (self.options.target, inputs),
+                "the number of rows": schema.rows > 0,
+                "the number of buffers": 1 <= done <= self.buffers_in_all(schema),
+                "the list of arrays": state["learned"] is bool(arrays),
+            }
+        )
         learner = Learner(schema, self.settings)
         if arrays:
             learner.restore(arrays)
@@ -275,8 +433,9 @@ class _Run:
             profile_batch(profiles, frame)
             self.progress(profiles[0].rows, None, "first pass: moments and categories")
             if k % (self.stream.every or EVERY) == 0:
-                stored = [asdict(profile) for profile in profiles]
-                self.checkpoint.save({"stage": "first", "profiles": stored}, {})
+                self.checkpoint.save(
+                    {"stage": "first", "profiles": list(map(asdict, profiles))}, {}
+                )
         return infer_schema(profiles, self.options, self.source.unnamed)
 
     def second_pass(self, learner: Learner, done: int) -> None:
@@ -299,23 +458,17 @@ class _Run:
                 "smaller --test-size, or more rows."
             )
 
-    def third_pass(
-        self, schema: Schema, model: Pipeline, linear: LinearBaseline, test: Source | None
-    ) -> Trained:
-        """Score the model and the baselines on the held-out rows or on a test table."""
-        usable, seed, count = schema.rows - schema.missing_targets, self.settings.seed, 0
-        if test is not None:
-            tested = evaluate_table(model, schema, test, linear=linear, seed=seed)
-            rows = tested.evaluation.rows
-            return Trained(model, linear, schema, usable, tested, how_on(test), rows)
-        collected, models = HeldOut(schema, seed), (model, linear, trivial_outputs(schema))
+    def third_pass(self, schema: Schema, model: Pipeline, linear: LinearBaseline) -> Trained:
+        """Score the model and the baselines on the held-out rows."""
+        collected = ScoredRows(schema, self.settings.seed)
+        collected.constants = [trivial_outputs(schema)]
         for index, X, y, held, numbers in self._buffers(schema) if self.settings.test_size else ():
             if held.any():
-                collected.add(numbers[held], y[held], X.filter(held), models, fold=0)
-            count += int(held.sum())
+                outputs = outputs_of(model, schema, X.filter(held), linear)
+                collected.add(numbers[held], collected.codes(y[held]), outputs)
             self.progress((index + 1) * self.rows, schema.rows, "third pass: scoring")
-        how = how_on_held_out(count)
-        return Trained(model, linear, schema, usable - count, collected.evaluate(), how, count)
+        rows = schema.rows - schema.missing_targets - collected.seen
+        return tested_on_held_out(collected, model, linear, rows)
 
     def _buffers(
         self, schema: Schema, skip: int = 0

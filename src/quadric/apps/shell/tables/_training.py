@@ -22,25 +22,22 @@ from quadric.apps.shell.tables._evaluation import (
     trivial_outputs,
 )
 from quadric.apps.shell.tables._held_out import (
-    HeldOut,
+    Remark,
+    ScoredRows,
     TestTable,
     check_target,
     evaluate_table,
-)
-from quadric.apps.shell.tables._preprocessing import labeled_rows, preprocessing
-from quadric.apps.shell.tables._remarks import (
-    Remark,
     most_important,
+    outputs_of,
     remark_on_shape,
-    remarks_on_columns,
     remarks_on_duplicates,
-    remarks_on_rows,
     remarks_on_scores,
+    remarks_on_table,
 )
-from quadric.apps.shell.tables._schema import Schema
+from quadric.apps.shell.tables._options import ColumnOptions, Settings
+from quadric.apps.shell.tables._schema import Schema, labeled_rows, preprocessing
 from quadric.apps.shell.tables._schema_inference import infer_schema, new_profiles, profile_batch
 from quadric.apps.shell.tables._source import Source
-from quadric.apps.shell.tables._train_options import ColumnOptions, Settings
 from quadric.checks import Array
 from quadric.errors import MemoryLimitError, TableError
 from quadric.estimators import QuadraticClassifier, QuadraticRegressor
@@ -157,24 +154,27 @@ def train(
     X, y, present = labeled_rows(schema, frame)
     del frame
     run = _Run(X, y, np.flatnonzero(present) + 1, schema, settings, tell)
-    warned: list[str] = []
-    with warnings_added_to(warned):
+    run.remarks += remarks_on_table(schema, may_use_cv=settings.cv is None and test is None)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         if test is not None:
             trained = run.test_on(test)
         elif settings.cv is not None:
             trained = run.cross_validate(settings.cv)
         else:
             trained = run.hold_out()
-    remarks = remarks_on_columns(schema)
-    remarks += remarks_on_rows(schema, may_use_cv=settings.cv is None and test is None)
-    return finished(trained, settings, warned, remarks + run.remarks)
+    return finished(trained, settings, caught, run.remarks)
 
 
 def finished(
-    trained: Trained, settings: Settings, warned: list[str], remarks: list[Remark]
+    trained: Trained,
+    settings: Settings,
+    caught: list[warnings.WarningMessage],
+    remarks: list[Remark],
 ) -> Trained:
     """Add notes about the table and the training, and the most important remarks."""
-    notes = trained.schema.notes() + warned
+    messages = {str(entry.message) for entry in caught if issubclass(entry.category, UserWarning)}
+    notes = trained.schema.notes() + sorted(messages)
     if trained.tested is not None:
         notes += trained.tested.notes
         balanced = settings.class_weight is not None
@@ -199,39 +199,36 @@ class _Run:
 
     def test_on(self, test: Source) -> Trained:
         """Train on all rows and test on another table."""
-        schema, rows, seed = self.schema, len(self.y), self.settings.seed
-        check_target(schema, test)
+        check_target(self.schema, test)
         self.tell("training")
         model, linear = self._fit(slice(None))
         self.tell("scoring")
-        tested = evaluate_table(model, schema, test, linear=linear, seed=seed)
-        assert tested.rows is not None
-        self.remarks += remarks_on_duplicates((self.X, self.y), tested.rows)
-        return Trained(model, linear, schema, rows, tested, how_on(test), tested.evaluation.rows)
+        trained = tested_on(test, model, linear, self.schema, self.settings)
+        if trained.tested and trained.tested.rows:
+            self.remarks += remarks_on_duplicates((self.X, self.y), trained.tested.rows)
+        return trained
 
     def hold_out(self) -> Trained:
         """Train on some rows and test on the others."""
         rows, held = _holdout(self.y, self.schema, self.settings)
-        collected = HeldOut(self.schema, self.settings.seed)
+        collected = ScoredRows(self.schema, self.settings.seed)
         self.tell("training")
         model, linear = self._fit_and_predict(rows, held, collected)
-        tested = collected.evaluate()
-        metric = METRIC[self.schema.task]
-        ours = None if tested is None else tested.evaluation.scores[metric].value
+        trained = tested_on_held_out(collected, model, linear, len(rows))
+        ours = trained.report["scores"].get(MODEL)
         if self.settings.hidden == () and ours is not None:
             self.tell("comparing with other shapes")
             free = replace(self.settings, hidden=None, kind=None)
             other = _fitted(self.X[rows], self.y[rows], self.schema, free)
             score = other.score(self.X[held], self.y[held])
-            self.remarks.append(remark_on_shape(other[-1], score, ours, metric))
-        how = how_on_held_out(len(held))
-        return Trained(model, linear, self.schema, len(rows), tested, how, len(held))
+            self.remarks.append(remark_on_shape(other[-1], score, ours, METRIC[self.schema.task]))
+        return trained
 
     def cross_validate(self, count: int) -> Trained:
         """Test on each of several folds, and train the model on all rows."""
-        collected = HeldOut(self.schema, self.settings.seed)
-        for fold, (rows, held) in enumerate(_folds(self.y, self.schema, self.settings), start=1):
-            self.tell(f"fold {fold} of {count}")
+        collected = ScoredRows(self.schema, self.settings.seed)
+        for fold, (rows, held) in enumerate(_folds(self.y, self.schema, count, self.settings.seed)):
+            self.tell(f"fold {fold + 1} of {count}")
             self._fit_and_predict(rows, held, collected, fold)
         self.tell("training")
         model, linear = self._fit(slice(None))
@@ -239,16 +236,17 @@ class _Run:
         return Trained(model, linear, self.schema, len(self.y), collected.evaluate(), how, 0)
 
     def _fit_and_predict(
-        self, rows: Array, held: Array, collected: HeldOut, fold: int = 1
+        self, rows: Array, held: Array, collected: ScoredRows, fold: int = 0
     ) -> tuple[Pipeline, LinearBaseline]:
         """Fit the model and the linear baseline to `rows`, and predict the rows `held`."""
         model, linear = self._fit(rows)
         if len(held):
             self.tell("scoring")
             X, y = self.X[held], self.y[held]
-            trivial = trivial_outputs(self.schema, collected.codes(self.y[rows]))
-            collected.add(self.numbers[held], y, X, (model, linear, trivial), fold)
-            if fold == 1:  # the other folds would give similar remarks
+            collected.constants.append(trivial_outputs(self.schema, collected.codes(self.y[rows])))
+            outputs = outputs_of(model, self.schema, X, linear)
+            collected.add(self.numbers[held], collected.codes(y), outputs, fold)
+            if fold == 0:  # the other folds would give similar remarks
                 self.remarks += remarks_on_duplicates((self.X[rows], self.y[rows]), (X, y))
         return model, linear
 
@@ -260,14 +258,24 @@ class _Run:
         return model, LinearBaseline.fit(Z, y, self.schema, self.settings.class_weight)
 
 
-@contextmanager
-def warnings_added_to(notes: list[str]) -> Iterator[None]:
-    """Append the messages of user warnings to the notes, without duplicates."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        yield
-    messages = {str(entry.message) for entry in caught if issubclass(entry.category, UserWarning)}
-    notes.extend(sorted(messages))
+def tested_on(
+    test: Source, model: Pipeline, linear: LinearBaseline, schema: Schema, settings: Settings
+) -> Trained:
+    """Score a model, which was trained on all rows that have a target, on another table."""
+    tested = evaluate_table(model, schema, test, linear=linear, seed=settings.seed)
+    rows = schema.rows - schema.missing_targets
+    how = f"the rows of {test.path.name}, which the saved model was not trained on"
+    return Trained(model, linear, schema, rows, tested, how, tested.evaluation.rows)
+
+
+def tested_on_held_out(
+    collected: ScoredRows, model: Pipeline, linear: LinearBaseline, rows: int
+) -> Trained:
+    """Score a model, which was trained on `rows` rows, on the others."""
+    count = collected.seen
+    tested = collected.evaluate() if count else None
+    how = f"{counted(count, 'held-out row')}, which the saved model was not trained on"
+    return Trained(model, linear, collected.schema, rows, tested, how, count)
 
 
 def make_estimator(schema: Schema, settings: Settings, **options: Any) -> Any:
@@ -280,20 +288,9 @@ def make_estimator(schema: Schema, settings: Settings, **options: Any) -> Any:
     make = QuadraticClassifier if schema.classes else QuadraticRegressor
     if settings.class_weight is not None and not schema.classes:
         raise TableError("--class-weight needs a classifier, but this model predicts numbers.")
-    for name in ("alpha", "max_iter", "class_weight"):
-        if getattr(settings, name) is not None:
-            chosen[name] = getattr(settings, name)
+    given = {name: getattr(settings, name) for name in ("alpha", "max_iter", "class_weight")}
+    chosen |= {name: value for name, value in given.items() if value is not None}
     return make(random_state=settings.seed, **(chosen | options))
-
-
-def how_on(test: Source) -> str:
-    """Describe the rows of a test table."""
-    return f"the rows of {test.path.name}, which the saved model was not trained on"
-
-
-def how_on_held_out(count: int) -> str:
-    """Describe the held-out rows."""
-    return f"{counted(count, 'held-out row')}, which the saved model was not trained on"
 
 
 @contextmanager
@@ -307,20 +304,16 @@ def memory_limit_as_table_error() -> Iterator[None]:
         ) from None
 
 
-def _folds(y: Array, schema: Schema, settings: Settings) -> list[tuple[Array, Array]]:
+def _folds(y: Array, schema: Schema, count: int, seed: int) -> list[tuple[Array, Array]]:
     """Return pairs of training rows and held-out rows, stratified by class."""
-    count = settings.cv
-    assert count is not None
+    fewest, there_are = len(y), f"; there are {len(y)}"
     if schema.classes:
         fewest, rarest = min(zip(schema.class_counts, schema.classes, strict=True))
         there_are = f" of every class; {rarest!r} has {fewest}"
-    else:
-        fewest, there_are = len(y), f"; there are {len(y)}"
     if fewest < count:
         raise TableError(f"--cv {count} needs at least {count} rows{there_are}.")
     make = StratifiedKFold if schema.classes else KFold
-    folds = make(count, shuffle=True, random_state=settings.seed)
-    return list(folds.split(np.zeros(len(y)), y))
+    return list(make(count, shuffle=True, random_state=seed).split(np.zeros(len(y)), y))
 
 
 def _holdout(y: Array, schema: Schema, settings: Settings) -> tuple[Array, Array]:

@@ -1,16 +1,19 @@
-"""Partial dependence: the mean prediction if one or two inputs are set to given values.
+"""How the predictions of any model depend on its inputs.
 
-`Columns` replaces values in the data that a model accepts: arrays, and pandas or Polars frames.
+A partial dependence is the mean prediction if one or two inputs are set to given values, and a
+permutation importance is the drop of the score if an input is shuffled. `InputData` replaces values
+in the data that a model accepts: arrays, and pandas or Polars frames.
 """
 
 import itertools
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import r2_score
 
 from quadric.checks import Array, check_integer, unmasked
 from quadric.models import classes_of, input_names_of
@@ -22,7 +25,7 @@ MOST_CATEGORIES = 12
 MOST_NUMBERS = 20_000_000  # limit on the entries of all arrays passed to the model together
 
 
-class Columns:
+class InputData:
     """Data whose columns can be read, and replaced to ask what a model would predict.
 
     Parameters
@@ -53,9 +56,7 @@ class Columns:
 
     def values(self, k: int) -> Array:
         """Return the values of a column."""
-        if not self.is_frame:
-            return self.X[:, k]
-        return np.asarray(self.X[self.X.columns[k]])
+        return np.asarray(self.X[self.X.columns[k]]) if self.is_frame else self.X[:, k]
 
     def numbers(self, k: int) -> Array | None:
         """Return a column as numbers, NaN where missing; None if it is not numeric."""
@@ -67,11 +68,10 @@ class Columns:
         except (TypeError, ValueError):
             return None
 
-    def take(self, rows: Array) -> "Columns":
+    def take(self, rows: Array) -> "InputData":
         """Return some of the rows."""
-        if not self.is_frame:
-            return Columns(self.X[rows], self.names)
-        return Columns(self.X.iloc[rows] if hasattr(self.X, "iloc") else self.X[rows.tolist()])
+        X = self.X.iloc[rows] if hasattr(self.X, "iloc") else self.X[rows.tolist()]
+        return InputData(X, self.names)
 
     def replaced(self, new: dict[int, Any]) -> Any:
         """Return the data with new values in some columns, in the form of X."""
@@ -86,7 +86,10 @@ class Columns:
             old = X[X.columns[k]]
             values = np.broadcast_to(np.asarray(values, dtype=object), len(X)).tolist()
             if hasattr(X, "with_columns"):  # Polars
-                between = old.dtype.is_integer() and _has_fractions(values)
+                # whether one of the numbers lies between integers; missing ones are ignored
+                between = old.dtype.is_integer() and any(
+                    v is not None and math.isfinite(v) and v % 1 for v in values
+                )
                 dtype = None if between else old.dtype
                 X = X.with_columns(type(old)(old.name, values, dtype=dtype, strict=False))
             else:
@@ -97,11 +100,6 @@ class Columns:
                 X = X.copy()
                 X[X.columns[k]] = type(old)(values, index=old.index, dtype=dtype)
         return X
-
-
-def _has_fractions(values: list[Any]) -> bool:
-    """Whether one of the numbers is not an integer; missing ones are ignored."""
-    return any(v is not None and math.isfinite(v) and v % 1 for v in values)
 
 
 @dataclass(frozen=True)
@@ -129,8 +127,7 @@ class Dependence:
     @property
     def strength(self) -> float:
         """The standard deviation of the mean prediction over the grid, largest over the outputs."""
-        axes = tuple(range(len(self.inputs)))
-        return float(self.mean.std(axis=axes).max())
+        return float(self.mean.std(axis=tuple(range(len(self.inputs)))).max())
 
     @property
     def main_output(self) -> int:
@@ -143,9 +140,11 @@ class Dependence:
         if len(self.inputs) == 2:
             return f"partial dependence on {self.inputs[0]} and {self.inputs[1]}"
         k = self.main_output
-        values = zip(self.grids[0], self.mean[:, k], strict=True)
         form = ".3f" if self.outputs[k].startswith("p(") else ".3g"
-        shown = ", ".join(f"{mean:{form}} at {written(value)}" for value, mean in values)
+        shown = ", ".join(
+            f"{mean:{form}} at {written(value)}"
+            for value, mean in zip(self.grids[0], self.mean[:, k], strict=True)
+        )
         return f"{self.inputs[0]}: {self.outputs[k]} = {shown}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -206,7 +205,7 @@ def dependence(
         The mean predictions.
     """
     max_rows = check_integer("max_rows", max_rows, at_least=1)
-    columns = Columns(X, input_names_of(model))
+    columns = InputData(X, input_names_of(model))
     chosen = [_index(columns, one) for one in inputs]
     if len(chosen) not in (1, 2) or len(set(chosen)) < len(chosen):
         raise ValueError(f"inputs must be one or two different columns. Got {list(inputs)}.")
@@ -216,18 +215,17 @@ def dependence(
 
 def dependences(model: Any, X: Any, *, size: int = 5, target: str = "y") -> list[Dependence]:
     """The partial dependence on every input, the strongest first."""
-    columns = Columns(X, input_names_of(model))
+    columns = InputData(X, input_names_of(model))
     n = len(columns.names)
-    rows = int(np.clip(MOST_NUMBERS // (size * n * n), 50, MOST_ROWS))
-    background = background_of(columns, rows)
-    found = [
+    background = background_of(columns, int(np.clip(MOST_NUMBERS // (size * n * n), 50, MOST_ROWS)))
+    found = (
         mean_predictions(model, background, [k], [grid_of(columns, k, size)], target)
         for k in range(n)
-    ]
+    )
     return sorted(found, key=lambda one: -one.strength)
 
 
-def grid_of(columns: Columns, k: int, size: int) -> list[Any]:
+def grid_of(columns: InputData, k: int, size: int) -> list[Any]:
     """Values of a column: quantiles of numbers, or the most frequent categories.
 
     A column without numbers has the single value None, which means missing.
@@ -246,8 +244,8 @@ def grid_of(columns: Columns, k: int, size: int) -> list[Any]:
         if low == high:
             low, high = distinct[0], distinct[-1]
         return np.linspace(low, high, size).tolist()
-    counts = Counter(columns.values(k).tolist())
-    return sorted((value for value, _ in counts.most_common(MOST_CATEGORIES)), key=str)
+    frequent = Counter(columns.values(k).tolist()).most_common(MOST_CATEGORIES)
+    return sorted((value for value, _ in frequent), key=str)
 
 
 def predictions(model: Any, X: Any) -> Array:
@@ -260,37 +258,127 @@ def predictions(model: Any, X: Any) -> Array:
     return found[:, None] if found.ndim == 1 else found
 
 
-def output_names(model: Any, target: str, count: int) -> list[str]:
-    """The names of the columns of `predictions`."""
-    classes = classes_of(model)
-    if classes is not None and hasattr(model, "predict_proba"):
-        return [f"p({label})" for label in list(classes)]
-    return [target] if count == 1 else [f"{target} {k}" for k in range(count)]
-
-
 def mean_predictions(
-    model: Any, background: Columns, chosen: list[int], grids: list[list[Any]], target: str
+    model: Any, background: InputData, chosen: list[int], grids: list[list[Any]], target: str
 ) -> Dependence:
     """The mean prediction over the background rows for each combination of values."""
-    points = itertools.product(*grids)
     means = [
         predictions(model, background.replaced(dict(zip(chosen, point, strict=True)))).mean(axis=0)
-        for point in points
+        for point in itertools.product(*grids)
     ]
     mean = np.array(means).reshape(*map(len, grids), -1)
-    names = output_names(model, target, mean.shape[-1])
+    names = [f"{target} {k}" for k in range(mean.shape[-1])] if mean.shape[-1] > 1 else [target]
+    if classes_of(model) is not None and hasattr(model, "predict_proba"):
+        names = [f"p({label})" for label in classes_of(model)]
     return Dependence(tuple(background.names[k] for k in chosen), tuple(grids), mean, names)
 
 
-def background_of(columns: Columns, most: int = MOST_ROWS) -> Columns:
+def background_of(columns: InputData, most: int = MOST_ROWS) -> InputData:
     """At most this many rows, evenly spaced."""
-    count = len(columns)
-    return columns.take(np.unique(np.linspace(0, count - 1, min(count, most)).astype(int)))
+    rows = np.linspace(0, len(columns) - 1, min(len(columns), most))
+    return columns.take(np.unique(rows.astype(int)))
 
 
-def _index(columns: Columns, one: str | int) -> int:
+def _index(columns: InputData, one: str | int) -> int:
     if isinstance(one, str) and one in columns.names:
         return columns.names.index(one)
     if isinstance(one, int) and 0 <= one < len(columns.names):
         return one
     raise ValueError(f"the inputs are {listed(columns.names)}. Got {one!r}.")
+
+
+# ---------------------------------------------------------------- permutation importances
+
+
+@dataclass(frozen=True)
+class PermutationImportance:
+    """How much the score drops if the values of one input are shuffled.
+
+    Parameters
+    ----------
+    name : str
+        The input: a column of the data, before any encoding.
+    mean, std : float
+        Mean and standard deviation of the drop over the repetitions. The score is the accuracy of
+        a classifier, or R² of a regressor, averaged over its outputs. A row with several labels
+        counts as correct if all of them are.
+    """
+
+    name: str
+    mean: float
+    std: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Convert to plain numbers and strings, ready for JSON.
+
+        Returns
+        -------
+        dict
+            The attributes.
+        """
+        return asdict(self)
+
+
+def permutation_importances(
+    model: Any, X: Any, y: Any, *, repeats: int = 5, rng: Any = 0
+) -> list[PermutationImportance]:
+    """Measure how much a model's score drops if the values of one input are shuffled.
+
+    Parameters
+    ----------
+    model : fitted estimator, or Pipeline
+        A classifier or regressor.
+    X : array of shape (n_samples, n_features) or DataFrame
+        Data, preferably not used in training.
+    y : array of shape (n_samples,) or (n_samples, n_outputs)
+        The true classes or numbers.
+    repeats : int
+        Number of times each input is shuffled.
+    rng : int, Generator or None
+        Seed of the shuffling.
+
+    Returns
+    -------
+    list of PermutationImportance
+        One entry per column of X, the most important first.
+
+    Notes
+    -----
+    If two inputs carry the same information, shuffling one of them changes little, and both seem
+    unimportant.
+    """
+    repeats = check_integer("repeats", repeats, at_least=1)
+    columns, y = InputData(X, input_names_of(model)), _one_column(y)
+    if y.shape[:1] != (len(columns),):
+        raise ValueError(
+            f"y must hold {len(columns)} values, one per row of X. Got shape {y.shape}."
+        )
+    rng, score = np.random.default_rng(rng), _score(model, X, y)
+    found = []
+    for k, name in enumerate(columns.names):
+        drops = [
+            score - _score(model, columns.replaced({k: rng.permutation(columns.values(k))}), y)
+            for _ in range(repeats)
+        ]
+        found.append(PermutationImportance(name, float(np.mean(drops)), float(np.std(drops))))
+    return sorted(found, key=lambda one: -one.mean)
+
+
+def _one_column(y: Any) -> Array:
+    """The targets as an array; a single column becomes a vector."""
+    y = np.asarray(y)
+    return y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
+
+
+def _score(model: Any, X: Any, y: Array) -> float:
+    """Accuracy, or R² averaged over the outputs, as `score` in scikit-learn."""
+    predicted = _one_column(model.predict(X))
+    if predicted.shape != y.shape:  # otherwise, NumPy would compare all pairs of rows
+        raise ValueError(
+            f"y must have shape {predicted.shape}, as the predictions of the model. Got {y.shape}."
+        )
+    network = isinstance(model, Network) and model.activations[-1] in ("logistic", "softmax")
+    if network or classes_of(model) is not None:
+        right = predicted == y
+        return float(np.mean(right if right.ndim == 1 else right.all(axis=1)))
+    return float(r2_score(y, predicted))

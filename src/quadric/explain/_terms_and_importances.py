@@ -5,11 +5,12 @@ With d = x - center, every quadratic function is
     z = constant + sum_i slopes_i d_i + sum_{i <= j} products_ij d_i d_j
 
 The share of a term is its covariance with z divided by the variance of z. The shares of all terms
-add up to 1. If the terms are uncorrelated, the covariance is the term's own variance.
+add up to 1. If the terms are uncorrelated, the covariance is the term's own variance. The
+importance of an input is the share of its terms.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -80,11 +81,6 @@ class Term:
         }
 
 
-def written(term: Term, precision: int) -> str:
-    """The sign, the coefficient and the monomial, for instance '- 0.3 (width - 1.2)²'."""
-    return f"{signed(term.coefficient, precision)} {term.monomial}"
-
-
 def signed(number: float, precision: int) -> str:
     """A number with its sign in front: '- 0.3'."""
     return f"{'-' if number < 0 else '+'} {abs(number):.{precision}g}"
@@ -103,7 +99,6 @@ class Moments:
     describes the data in words.
     """
 
-    mean: Array
     std: Array
     center: Array
     products: Array
@@ -112,29 +107,31 @@ class Moments:
 
     @classmethod
     def of(cls, X: Array) -> Self:
-        mean, std = X.mean(axis=0), X.std(axis=0)
-        center = _rounded(mean, std)
+        std = X.std(axis=0)
+        center = _rounded(X.mean(axis=0), std)
         D = X - center
-        squares = D**2
-        second = D.T @ D / len(D)
-        fourth = squares.T @ squares / len(D)
-        spread = np.sqrt(np.maximum(fourth - second**2, 0.0))
-        return cls(mean, std, center, spread, f"the {len(X)} samples given", D)
+        second, squares = D.T @ D / len(D), D**2
+        spread = np.sqrt(np.maximum(squares.T @ squares / len(D) - second**2, 0.0))
+        return cls(std, center, spread, f"the {len(X)} samples given", D)
 
     @classmethod
     def assumed(cls, mean: Array, std: Array, origin: str) -> Self:
         """The moments of independent normal features."""
         products = np.outer(std, std)
         np.fill_diagonal(products, np.sqrt(2) * std**2)
-        return cls(mean, std, _rounded(mean, std), products, origin)
+        return cls(std, _rounded(mean, std), products, origin)
 
 
 def _rounded(mean: Array, std: Array) -> Array:
     """The means, rounded as they are printed, so that the printed equation is exact."""
     size = np.where(std > 0, std, np.where(mean != 0, np.abs(mean), 1.0))
     decimals = CENTER_DIGITS - 1 - np.floor(np.log10(size)).astype(int)
-    pairs = zip(mean.tolist(), decimals.tolist(), strict=True)
-    return np.array([round(value, min(digits, 300)) + 0.0 for value, digits in pairs])
+    return np.array(
+        [
+            round(value, min(digits, 300)) + 0.0
+            for value, digits in zip(mean.tolist(), decimals.tolist(), strict=True)
+        ]
+    )
 
 
 @dataclass(frozen=True)
@@ -153,7 +150,7 @@ class Expansion:
     moments: Moments
 
     @classmethod
-    def of(cls, surface: Quadric, moments: Moments, encodings: Array, exponent: int = 0) -> Self:
+    def of(cls, surface: Quadric, moments: Moments, encodings: Array, exponent: int) -> Self:
         """The expansion of a function; variances are of the function divided by 2**exponent."""
         center = moments.center
         slopes, products = surface.gradient(center), monomial_coefficients(surface.Q)
@@ -161,13 +158,13 @@ class Expansion:
         for number in np.unique(encodings[encodings > 0]):
             constant += _make_linear(slopes, products, center, np.flatnonzero(encodings == number))
         s, P = np.ldexp(slopes, -exponent), np.ldexp(products, -exponent)
-        if moments.deviations is None:
-            variances = term_variances(s, P, moments.std)
-            return cls(constant, slopes, products, variances, moments)
         D = moments.deviations
-        z = np.ldexp(constant, -exponent) + D @ s + ((D @ P) * D).sum(axis=1)
-        residual = (z - z.mean()) / len(z)
-        covariances = s * (D.T @ residual), P * ((D * residual[:, None]).T @ D)
+        if D is None:
+            covariances = term_variances(s, P, moments.std)
+        else:
+            z = np.ldexp(constant, -exponent) + D @ s + ((D @ P) * D).sum(axis=1)
+            residual = (z - z.mean()) / len(z)
+            covariances = s * (D.T @ residual), P * ((D * residual[:, None]).T @ D)
         return cls(constant, slopes, products, covariances, moments)
 
     @property
@@ -180,13 +177,13 @@ class Expansion:
         rows, columns = np.nonzero(self.products)
         linear = np.flatnonzero(self.slopes)
         coefficients = np.concatenate([self.slopes[linear], self.products[rows, columns]])
-        spreads = np.concatenate([moments.std[linear], moments.products[rows, columns]])
         covariances = np.concatenate(
             [self.covariances[0][linear], self.covariances[1][rows, columns]]
         )
-        variance = self.variance
-        shares = covariances / variance if variance > 0 else np.zeros(len(covariances))
-        effects = np.abs(coefficients) * spreads
+        shares = covariances / self.variance if self.variance > 0 else np.zeros(len(covariances))
+        effects = np.abs(coefficients) * np.concatenate(
+            [moments.std[linear], moments.products[rows, columns]]
+        )
         strongest = np.lexsort((-effects, -np.abs(shares)))[:top]
         places = np.concatenate([linear, n + rows * n + columns])[strongest]
         found = []
@@ -227,3 +224,63 @@ def _make_linear(slopes: Array, products: Array, center: Array, columns: Array) 
     # (x_i - p_i)(x_j - p_j) = -p_j (x_i - p_i) - p_i (x_j - p_j) - p_i p_j
     slopes[columns] += squares * (1 - 2 * p) - (pairs + pairs.T) @ p
     return float(squares @ (p * (1 - p)) - p @ pairs @ p)
+
+
+@dataclass(frozen=True)
+class Importance:
+    """The share of the variance of z that comes from one input.
+
+    Parameters
+    ----------
+    name : str
+        The input. The columns of a one-hot encoding count as one input.
+    linear : float
+        Share of the linear terms of the input.
+    squared : float
+        Share of its squared terms.
+    interactions : float
+        Half of the shares of its products with other inputs. The other half belongs to the other
+        input.
+    """
+
+    name: str
+    linear: float
+    squared: float
+    interactions: float
+
+    @property
+    def total(self) -> float:
+        """The sum of the three parts; the totals of all inputs add up to 1."""
+        return self.linear + self.squared + self.interactions
+
+    def to_dict(self) -> dict[str, Any]:
+        """Convert the importance to plain numbers and strings, ready for JSON.
+
+        Returns
+        -------
+        dict
+            The attributes and the total.
+        """
+        return {"name": self.name, "total": self.total, **asdict(self)}
+
+
+def importances(expansions: Sequence[Expansion], groups: Sequence[str]) -> list[Importance]:
+    """The importance of every input, the most important first.
+
+    With several outputs, the variance is the sum of the outputs' variances.
+    """
+    names = list(dict.fromkeys(groups))
+    places = {name: g for g, name in enumerate(names)}
+    members = np.array([places[group] for group in groups])
+    total = sum(one.variance for one in expansions)
+    linear = np.bincount(members, sum(one.covariances[0] for one in expansions), len(names))
+    rows = np.zeros((len(names), len(members)))
+    np.add.at(rows, members, sum(one.covariances[1] for one in expansions))
+    pairs = np.zeros((len(names), len(names)))
+    np.add.at(pairs.T, members, rows.T)
+    squared = np.diagonal(pairs)
+    between = pairs - np.diag(squared)
+    mixed = (between.sum(axis=0) + between.sum(axis=1)) / 2
+    parts = np.stack([linear, squared, mixed]) * (1 / total if total > 0 else 0.0)
+    order = np.argsort(-np.abs(parts.sum(axis=0)), kind="stable")
+    return [Importance(names[g], *map(float, parts[:, g])) for g in order.tolist()]

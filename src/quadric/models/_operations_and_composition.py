@@ -1,20 +1,24 @@
-"""Preprocessing as data: the operations that describe every supported step.
+"""Preprocessing as operations, and what composes: operations into a map, layers into a quadratic.
 
-Each operation maps columns to columns. `width_after` returns the number of output columns.
-`missing_after` and `fill_after` track missing values through operations, and `composed` expresses
-affine operations as one map.
+Operations describe every supported step, and each maps columns to columns. `width_after` returns
+the number of output columns. `missing_after` and `fill_after` track missing values through them.
+`composed` expresses affine operations as one map, and `compose` expresses two layers as one.
 """
 
 import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
-from quadric.checks import Array
+from quadric.checks import FLOAT64, Array
+from quadric.core import Layer, Linear, Quadratic, Reduced
 from quadric.geometry import AffineMap
+from quadric.network import Network
+from quadric.utils import check_limit
 
 
 @dataclass(frozen=True)
@@ -81,6 +85,7 @@ class Categories:
     codes: Array
     unknown: float | None  # the code of any other value; None if other values are an error
     width: int = 1  # the number of output columns
+    grouped: bool = False  # whether infrequent categories share an output column
 
 
 @dataclass(frozen=True)
@@ -125,14 +130,22 @@ class Power:
 
 @dataclass(frozen=True)
 class Branch:
-    """Operations on the columns at the given indices."""
+    """Operations on the columns at the given indices.
+
+    The names of the outputs are `longer` by this number of characters than without the branch.
+    """
 
     columns: Sequence[int] | Array
     operations: "tuple[Operation, ...]"
+    longer: int = 0
 
     @property
     def width(self) -> int:
         return width_after(self.operations, len(self.columns))
+
+    def part_of(self, values: Array) -> Array:
+        """The entries of this branch's columns; a range is all columns and needs no memory."""
+        return values if isinstance(self.columns, range) else values[np.asarray(self.columns)]
 
 
 @dataclass(frozen=True)
@@ -180,8 +193,9 @@ def width_after(operations: Sequence[Operation], n: int) -> int:
     for operation in operations:
         kind = type(operation)
         if kind in N_INPUTS and N_INPUTS[kind](operation) != n:
-            expected = N_INPUTS[kind](operation)
-            raise ValueError(f"a step expects {expected} columns, but the input has {n}")
+            raise ValueError(
+                f"a step expects {N_INPUTS[kind](operation)} columns, but the input has {n}"
+            )
         n = N_OUTPUTS[kind](operation) if kind in N_OUTPUTS else n
     return n
 
@@ -214,10 +228,9 @@ def missing_after(operations: Sequence[Operation], missing: Array) -> Array:
             case Bin() | Indicate() | OneHot() | Ordinal():  # their outputs are never missing
                 missing = np.zeros(width_after([operation], len(missing)), dtype=bool)
             case Beside():
-                inputs = [
-                    (b.operations, missing[np.asarray(b.columns)]) for b in operation.branches
-                ]
-                missing = np.concatenate([missing_after(*branch) for branch in inputs])
+                missing = np.concatenate(
+                    [missing_after(b.operations, b.part_of(missing)) for b in operation.branches]
+                )
     return missing
 
 
@@ -247,7 +260,7 @@ def fill_after(operations: Sequence[Operation], n: int, last: Array | None = Non
     return fill
 
 
-# -------------------------------------------------------- composition into an affine map
+# ------------------------------------------- composition of operations into an affine map
 
 
 # why an operation is not affine
@@ -278,7 +291,7 @@ def composed(
     whole = _compose(operations, n, fill)
     if absolute is None:
         return whole
-    sizes = _compose(_sizes(operations, absolute), n, fill)
+    sizes = _compose([_size(one, absolute) for one in operations], n, fill)
     return AffineMap(np.abs(sizes.A), np.abs(sizes.t) + np.abs(whole.t))
 
 
@@ -320,19 +333,18 @@ def _map_of(operation: Operation, fill: Array) -> AffineMap:
     raise NotAffineError(NOT_AFFINE[type(operation).__name__])
 
 
-def _sizes(operations: Sequence[Operation], more: float) -> list[Operation]:
-    """The operations with the absolute values of their numbers; `more` enlarges their inputs."""
-    sizes: list[Operation] = []
-    for operation in operations:
-        match operation:
-            case Affine(A=A, center=center, shift=shift):
-                sizes.append(Affine(np.abs(A), -np.abs(center) - more, np.abs(shift) + more))
-            case Beside(branches=branches):
-                inner = [replace(b, operations=tuple(_sizes(b.operations, more))) for b in branches]
-                sizes.append(replace(operation, branches=tuple(inner)))
-            case _:
-                sizes.append(operation)
-    return sizes
+def _size(operation: Operation, more: float) -> Operation:
+    """The operation with the absolute values of its numbers; `more` enlarges its inputs."""
+    match operation:
+        case Affine(A=A, center=center, shift=shift):
+            return Affine(np.abs(A), -np.abs(center) - more, np.abs(shift) + more)
+        case Beside(branches=branches):
+            inner = [
+                replace(b, operations=tuple(_size(one, more) for one in b.operations))
+                for b in branches
+            ]
+            return replace(operation, branches=tuple(inner))
+    return operation
 
 
 def identity(n: int) -> AffineMap:
@@ -341,7 +353,100 @@ def identity(n: int) -> AffineMap:
 
 def _selection(columns: Any, n: int) -> AffineMap:
     """The map from n columns to some of them."""
-    k = len(columns)
-    A = np.zeros((k, n))
-    A[np.arange(k), np.asarray(columns)] = 1.0
-    return AffineMap(A, np.zeros(k))
+    A = np.equal.outer(np.asarray(columns), np.arange(n)).astype(float)
+    return AffineMap(A, np.zeros(len(A)))
+
+
+# ----------------------------------------------- composition of layers into a quadratic
+# Successive layers are one layer as long as their composition has degree two at most: all layers
+# but one are linear, and no activation comes between them.
+
+
+def fold_layers(network: Network) -> Network:
+    """Fold every stretch of layers whose composition has degree two at most, in float64."""
+    found = stretches(network.astype(FLOAT64))
+    wholes = [reduce(compose, layers) for layers, _ in found]
+    folded = [layer_to_quadratic(one) if isinstance(one, Reduced) else one for one in wholes]
+    return Network(folded, [activation for _, activation in found])
+
+
+def stretches(network: Network) -> list[tuple[list[Layer], str]]:
+    """Successive layers that are together of degree two at most, and the activation after them."""
+    found: list[tuple[list[Layer], str]] = []
+    for layer, activation in zip(network.layers, network.activations, strict=True):
+        before, last = found[-1] if found else ([], "")
+        curved = [one for one in (*before, layer) if not isinstance(one, Linear)]
+        if last == "identity" and len(curved) < 2:
+            found[-1] = [*before, layer], activation
+        else:
+            found.append(([layer], activation))
+    return found
+
+
+def compose(first: Layer, second: Layer) -> Layer:
+    """The layer that computes second(first(x)); one of the two is linear."""
+    n, m = first.n_inputs, second.n_outputs
+    factored = isinstance(first, Linear) and isinstance(second, (Linear, Reduced))
+    check_limit(
+        3 * 8 * m * n * (1 if factored else n),
+        f"{m:,} {second.kind if factored else 'quadratic'} neurons with {n:,} inputs",
+        "Fold a model with fewer inputs.",
+    )
+    try:
+        with np.errstate(all="ignore"):
+            if isinstance(first, Linear):
+                return _after_linear(first, second)
+            assert isinstance(second, Linear)
+            return _before_linear(first, second)
+    except ValueError:  # a coefficient is not finite
+        raise ValueError(
+            "the folded layer is larger than floating-point numbers can represent. Products of the "
+            "weights overflow; measure the inputs in other units."
+        ) from None
+
+
+def _after_linear(first: Linear, second: Layer) -> Layer:
+    A, moved = first.W, second.shifted(first.b)
+    if isinstance(moved, Quadratic):
+        return Quadratic(moved.W @ A, moved.b, A.T @ moved.Q @ A)
+    if isinstance(moved, Reduced):
+        return Reduced(moved.W @ A, moved.b, moved.U @ A, moved.c)
+    return Linear(moved.W @ A, moved.b)
+
+
+def _before_linear(first: Layer, second: Linear) -> Quadratic:
+    P, b = second.W, second.b
+    if isinstance(first, Quadratic):
+        return Quadratic(P @ first.W, P @ first.b + b, packed=first.packed @ P.T)
+    assert isinstance(first, Reduced)
+    # the neurons' own matrices are never built: there may be hundreds of them
+    Q = np.stack([(first.W.T * p) @ first.U for p in P])
+    W = P @ (first.c[:, None] * first.W + first.b[:, None] * first.U)
+    return Quadratic(W, P @ (first.b * first.c) + b, Q)
+
+
+def layer_to_quadratic(layer: Layer) -> Quadratic:
+    """A copy with quadratic neurons."""
+    if isinstance(layer, Quadratic):
+        return layer.copy()
+    if isinstance(layer, Reduced):
+        W, b, U, c = layer.W, layer.b, layer.U, layer.c
+        with np.errstate(all="ignore"):
+            parts = c[:, None] * W + b[:, None] * U, b * c, W[:, :, None] * U[:, None, :]
+        if not all(np.isfinite(part).all() for part in parts):
+            raise ValueError(
+                "the quadratic layer is larger than floating-point numbers can represent. Products "
+                "of the weights of the reduced layer overflow."
+            )
+        return Quadratic(*parts)
+    m, n = layer.W.shape
+    return Quadratic(layer.W, layer.b, np.zeros((m, n, n), dtype=layer.dtype))
+
+
+def check_matrices(m: int, n: int) -> None:
+    """Check the limit before m matrices of size n x n are built and decomposed."""
+    check_limit(
+        (4 * m + 6) * 8 * n * n,
+        f"{m:,} quadratic neurons with {n:,} inputs as matrices",
+        "Use a model with fewer inputs.",
+    )
