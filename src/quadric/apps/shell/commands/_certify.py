@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.table import Column, Table
 
+from quadric.apps.shell import tables
 from quadric.apps.shell.commands._console import (
+    check_options,
     check_picture,
     errors_as_one_line,
     output_path,
@@ -25,7 +27,6 @@ from quadric.apps.shell.commands._inputs import (
     RawCsvOption,
     TableArgument,
     TableFormat,
-    check_exists,
     check_written,
     column_names,
     open_model,
@@ -33,11 +34,6 @@ from quadric.apps.shell.commands._inputs import (
 from quadric.apps.shell.commands._plot import figure_bytes
 from quadric.apps.shell.tables._options import check_columns
 from quadric.utils import counted, rounded, rounded_down, write_whole
-
-if TYPE_CHECKING:
-    from quadric.apps.shell.tables._prediction import CertifiedTable
-
-SHARES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9)  # quantiles of the radii that the summary shows
 
 
 def certify(
@@ -83,41 +79,35 @@ def certify(
     errors included. If the table contains the target, the certified accuracy is the share of rows
     that are predicted correctly and have at least the given radius.
     """
-    if units not in ("inputs", "scaled"):
-        raise typer.BadParameter(f"--units must be 'inputs' or 'scaled'. Got {units!r}.")
-    if output is None and (keep or raw_csv):
-        raise typer.BadParameter("--keep and --raw-csv need a file for the radii: -o radii.csv.")
+    check_options(
+        {
+            f"--units must be 'inputs' or 'scaled'. Got {units!r}.": (
+                units not in ("inputs", "scaled")
+            ),
+            "--keep and --raw-csv need a file for the radii: -o radii.csv.": (
+                output is None and (keep or raw_csv)
+            ),
+        }
+    )
     if output is not None:
         check_written(output_path(output, inputs=[model, data]))
     if picture is not None:
         check_picture(output_path(picture, "--plot", [model, data, output]), "--plot")
-    check_exists(model, data)
     with errors_as_one_line(ValueError):
         opened = open_model(model, data, table_format)
-
-        from quadric.apps.shell.tables._prediction import certify_table
-
         schema, source = opened.table
         categories = {column.name for column in schema.columns if column.kind == "category"}
         names = [name for name in column_names(fixed, schema.names) if name not in categories]
         kept = column_names(keep, source.columns)
         check_columns(kept, source.columns)
         with progress_bar("Certifying") as report:
-            found = certify_table(
-                opened.model,
-                schema,
-                source,
-                units=units,
-                fixed=names,
-                labeled=opened.labeled,
-                progress=report,
-            )
+            found = tables.certify_table(opened, units=units, fixed=names, progress=report)
         if output is not None:
             found.write(output, source.read().select(kept), min_radius, raw_csv=raw_csv)
         if picture is not None:
             _draw(found, picture)
     notes = opened.notes + found.notes()
-    summary = {"units": units} | _summary(found, min_radius, fragile)
+    summary = {"units": units} | found.summary(min_radius, fragile)
     if as_json:
         print_json(summary | {"output": None if output is None else str(output), "notes": notes})
         return
@@ -126,49 +116,6 @@ def certify(
     for name, file in {"Radii": output, "Curve": picture}.items():
         if file is not None:
             print_line(f"{name}: {file}")
-
-
-def _summary(found: CertifiedTable, least: float, fragile: int) -> dict[str, Any]:
-    """Return the certified accuracy, the rows with at least this radius, and the most fragile.
-
-    The radius of a row is infinite if its class cannot change; such rows are not fragile.
-    """
-    import numpy as np
-
-    from quadric.apps.shell.tables._evaluation import finite_or_none
-
-    radii = found.radii
-    finite = radii.radius[np.isfinite(radii.radius)]
-    quantiles = np.quantile(finite, SHARES) if len(finite) else np.empty(0)
-    at = np.unique([0.0, *(float(f"{quantile:.3g}") for quantile in quantiles)])
-    sure = radii.radius >= least
-    known, y = found.labeled
-    right = None if y is None else known.predicted == y
-    confident = known.radius >= least
-    order = np.argsort(radii.radius, kind="stable")[: min(fragile, len(finite))]
-    return {
-        "rows": len(radii.radius),
-        "exact": radii.exact,
-        "median_radius": finite_or_none(np.median(radii.radius)),
-        "certified_accuracy" if y is not None else "certified_share": [
-            {"radius": float(radius), "share": float(share)}
-            for radius, share in zip(at, known.certified_accuracy(y, at), strict=True)
-        ],
-        "min_radius": least,
-        "answered": int(sure.sum()),
-        "accuracy_of_answered": None
-        if right is None or not confident.any()
-        else float(right[confident].mean()),
-        "fragile": [
-            {
-                "row": int(found.numbers[i]),
-                "predicted": radii.predicted[i].item(),
-                "becomes": radii.becomes[i].item() if radii.exact else None,
-                "radius": float(radii.radius[i]),
-            }
-            for i in order
-        ],
-    }
 
 
 def _print(summary: dict[str, Any]) -> None:
@@ -193,7 +140,7 @@ def _print(summary: dict[str, Any]) -> None:
         )
 
 
-def _draw(found: CertifiedTable, path: Path) -> None:
+def _draw(found: tables.CertifiedTable, path: Path) -> None:
     from matplotlib.figure import Figure
 
     from quadric.plotting import plot_certified_accuracy

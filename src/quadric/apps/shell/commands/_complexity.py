@@ -5,12 +5,14 @@ from typing import Annotated
 import typer
 from rich.table import Column, Table
 
+from quadric.apps import paper
 from quadric.apps.shell.commands._console import (
     comma_separated,
     print_json,
     print_line,
     print_table,
 )
+from quadric.utils import readable
 
 KINDS = ("linear", "quadratic", "reduced")
 
@@ -50,10 +52,7 @@ def complexity(
             f"--kinds must be one of {', '.join(KINDS)}, or {layers} of them, separated by commas. "
             f"Got {kinds!r}."
         )
-    from quadric.apps.paper import cost
-    from quadric.utils import readable
-
-    rows = cost(sizes, chosen, nonzero=nonzero)
+    rows = paper.cost(sizes, chosen, nonzero=nonzero)
     if as_json:
         print_json(
             {

@@ -5,7 +5,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from quadric.errors import DivergenceError, ModelFileError, TableError
-from quadric.utils import visible
+from quadric.utils import first_applying, visible
 
 INPUT_ERRORS: tuple[type[Exception], ...] = (
     TableError,
@@ -131,18 +131,22 @@ def output_path(path: Path, option: str = "-o", inputs: Iterable[Path | None] = 
 
     An output that is written earlier counts as an input.
     """
-    if any(source is not None and _is_same(path, source) for source in inputs):
-        fail(
+    problem = first_applying(
+        {
             f"{path} would be overwritten, but it is also an input or another output. Choose "
-            f"another file with {option}."
-        )
-    if path.is_dir():
-        fail(f"{path} is a directory. Choose a file with {option}.")
-    if not path.parent.is_dir():
-        fail(f"there is no directory {path.parent}. Create it, or choose another with {option}.")
-    may_create = os.access(path.parent, os.W_OK | os.X_OK)
-    if not may_create or (path.exists() and not os.access(path, os.W_OK)):
-        fail(f"cannot write {path}: permission denied. Choose another file with {option}.")
+            f"another file with {option}.": any(_is_same(path, one) for one in inputs if one),
+            f"{path} is a directory. Choose a file with {option}.": path.is_dir(),
+            f"there is no directory {path.parent}. Create it, or choose another with {option}.": (
+                not path.parent.is_dir()
+            ),
+            f"cannot write {path}: permission denied. Choose another file with {option}.": (
+                not os.access(path.parent, os.W_OK | os.X_OK)
+                or (path.exists() and not os.access(path, os.W_OK))
+            ),
+        }
+    )
+    if problem:
+        fail(problem)
     return path
 
 
@@ -151,6 +155,12 @@ def _is_same(path: Path, other: Path) -> bool:
     if path.exists() and other.exists():
         return path.samefile(other)
     return path.absolute() == other.absolute()
+
+
+def check_options(problems: Mapping[str, object]) -> None:
+    """Raise BadParameter with the first of these sentences whose condition is true."""
+    if problem := first_applying(problems):
+        raise typer.BadParameter(problem)
 
 
 def check_picture(path: Path, option: str = "-o") -> None:

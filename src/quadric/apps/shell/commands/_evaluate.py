@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.table import Column, Table
 
+from quadric.apps.shell import tables
 from quadric.apps.shell.commands._console import (
     errors_as_one_line,
     make_console,
@@ -22,13 +23,9 @@ from quadric.apps.shell.commands._inputs import (
     LabeledTableArgument,
     ModelArgument,
     TableFormat,
-    check_exists,
     open_model,
 )
 from quadric.utils import counted, visible
-
-if TYPE_CHECKING:
-    from quadric.apps.shell.tables import Evaluation
 
 MOST_SHOWN_CLASSES = 15
 
@@ -53,17 +50,12 @@ def evaluate(
     the most frequent class or the mean of the target, and logistic or linear regression. The
     second baseline needs a model that was trained with `quadric train`.
     """
-    check_exists(model, data)
     with errors_as_one_line():
         opened = open_model(model, data, table_format)
-
-        from quadric.apps.shell.tables import evaluate_table
-        from quadric.apps.shell.tables._held_out import most_important, remarks_on_scores
-
         schema, source = opened.table
         schema = schema if target is None else replace(schema, target=target)
-        found = evaluate_table(opened.model, schema, source, linear=opened.linear, seed=seed)
-        remarks = most_important(remarks_on_scores(found.evaluation, balanced=opened.balanced))
+        found = tables.evaluate_table(opened.model, schema, source, linear=opened.linear, seed=seed)
+        remarks = found.remarks(balanced=opened.balanced)
     notes = opened.notes + found.notes
     if as_json:
         about = {"model": str(model), "data": str(data), "target": schema.target}
@@ -75,7 +67,7 @@ def evaluate(
     print_remarks(remarks)
 
 
-def print_evaluation(evaluation: Evaluation) -> None:
+def print_evaluation(evaluation: tables.Evaluation) -> None:
     """Print the scores and, for classifiers, the scores of each class and the confusion matrix."""
     _print(evaluation.score_table())
     if not evaluation.classes:

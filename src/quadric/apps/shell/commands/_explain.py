@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from quadric.apps.shell import tables
 from quadric.apps.shell.commands._console import (
     as_options,
     errors_as_one_line,
@@ -17,15 +19,13 @@ from quadric.apps.shell.commands._console import (
 )
 from quadric.apps.shell.commands._inputs import (
     ModelArgument,
-    OpenedModel,
     TableFormat,
-    check_exists,
+    inputs_and_labels,
     open_model,
 )
 from quadric.utils import counted, rounded_down, visible
 
 if TYPE_CHECKING:
-    from quadric.certify import Counterfactual
     from quadric.explain import PermutationImportance
 
 MOST_CLASSES = 10  # other classes for which the nearest change of a row is searched
@@ -86,7 +86,6 @@ def explain(
     ] = False,
 ) -> None:
     """Explain a model: equations, their strongest terms and the importance of each input."""
-    check_exists(model, data)
     if spectrum + permutation + (row is not None) > 1:
         raise typer.BadParameter("use only one of --spectrum, --permutation and --row.")
     with errors_as_one_line(ValueError, TypeError):
@@ -99,9 +98,9 @@ def explain(
             _print_spectrum(opened.model, None if whole else top or 3, as_json)
             return
         if row is not None:
-            _explain_row(opened, row, as_json=as_json)
+            _print_row(opened, row, as_json)
             return
-        X, y = opened.inputs_and_labels()
+        X, y = inputs_and_labels(opened)
         if permutation and y is None:
             fail("--permutation needs a table with the target: quadric explain MODEL DATA.")
         found = explain_model(
@@ -146,82 +145,25 @@ def _print_spectrum(model: Any, top: int | None, as_json: bool) -> None:
         typer.echo(as_options(found.text(shown, all_outputs=top is None)))
 
 
-def _explain_row(opened: OpenedModel, number: int, *, as_json: bool) -> None:
+def _print_row(opened: tables.OpenedModel, number: int, as_json: bool) -> None:
     """Print the class of a row, its certified radius and its counterfactuals."""
-    import numpy as np
-
-    from quadric.apps.shell.tables._evaluation import finite_or_none
-    from quadric.apps.shell.tables._schema import check_inputs, features
-    from quadric.certify import counterfactual, radius
-
-    schema, source, model = opened.schema, opened.source, opened.model
-    if source is None or schema is None:
+    if opened.source is None:
         fail("--row needs a table: quadric explain MODEL DATA --row 17.")
-    if schema.task != "classification":
-        fail("--row needs a classifier, but this model predicts numbers.")
-    check_inputs(schema, source.columns)
-    X = features(schema, source.read())
-    if number > len(X):
-        fail(f"--row must be at most {len(X)}, the number of rows of {source.path}. Got {number}.")
-    x = X[number - 1 : number]
-    in_inputs = radius(model, x)
-    units = "inputs" if opened.view.coordinates.typical is None else "scaled"
-    near = radius(model, x, units=units)
-    integers = [column.name for column in X if _holds_integers(column)]
-    predicted = near.predicted[0]
-    labels = opened.view.labels.tolist()
-    probability = model.predict_proba(x)[0][labels.index(predicted)]
-    others = [label for label in labels if label != predicted]
-    if len(others) > MOST_CLASSES:
-        print_notes([f"Only {MOST_CLASSES} of the {len(others)} other classes are shown."])
-        others.sort(key=lambda label: label != near.becomes[0])  # the nearest class comes first
-    found = {
-        label: counterfactual(model, x, to=label, units=units, integers=integers)
-        for label in others[:MOST_CLASSES]
-    }
-    nearest_first = sorted(found.items(), key=lambda pair: pair[1].distance)
+    found = tables.nearest_classes(opened, number, MOST_CLASSES)
+    others = len(opened.view.labels) - 1
+    if others > MOST_CLASSES:
+        print_notes([f"Only {MOST_CLASSES} of the {others} other classes are shown."])
     if as_json:
-        print_json(
-            {
-                "row": number,
-                "predicted": predicted.item(),
-                "probability": float(probability),
-                "radius": finite_or_none(near.radius[0]),
-                "units": units,
-                "radius_in_inputs": finite_or_none(in_inputs.radius[0]),
-                "counterfactuals": [_as_dict(label, nearest) for label, nearest in nearest_first],
-            }
-        )
+        print_json(found)
         return
-    print_line(f"Row {number}: {predicted} (probability {probability:.3g})")
-    if np.isinf(near.radius[0]):
+    print_line(f"Row {number}: {found['predicted']} (probability {found['probability']:.3g})")
+    if math.isinf(found["radius"]):
         print_line("No change of the numeric inputs changes the class.")
         return
-    measured = f"{rounded_down(in_inputs.radius[0])} in the units of the inputs"
-    if units == "scaled":
-        measured = f"{rounded_down(near.radius[0])} standard deviations, or {measured},"
+    measured = f"{rounded_down(found['radius_in_inputs'])} in the units of the inputs"
+    if found["units"] == "scaled":
+        measured = f"{rounded_down(found['radius'])} standard deviations, or {measured},"
     print_line(f"No change smaller than {measured} changes the class.")
-    for label, nearest in nearest_first:
-        nothing = f"{label}: no such input was found"
-        print_line(f"  {nearest if nearest.changes else nothing}")
-
-
-def _holds_integers(column: Any) -> bool:
-    """Whether all values of a column of numbers are integers."""
-    if not column.dtype.is_numeric():
-        return False
-    values = column.drop_nulls().to_numpy()
-    return bool(len(values) and (values == values.round()).all())
-
-
-def _as_dict(label: Any, nearest: Counterfactual) -> dict[str, Any]:
-    from quadric.apps.shell.tables._evaluation import finite_or_none
-
-    return {
-        "to": label,
-        "distance": finite_or_none(nearest.distance),
-        "lower_bound": finite_or_none(nearest.lower_bound),
-        "exact": nearest.exact,
-        "changes": [vars(change) for change in nearest.changes],
-        "text": nearest.text(),
-    }
+    for nearest in found["counterfactuals"]:
+        nothing = f"{nearest['to']}: no such input was found"
+        print_line(f"  {nearest['text'] if nearest['changes'] else nothing}")

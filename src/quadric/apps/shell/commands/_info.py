@@ -8,7 +8,8 @@ import typer
 from rich.table import Column, Table
 
 from quadric.apps.shell.commands._console import errors_as_one_line, print_json, print_table
-from quadric.apps.shell.commands._inputs import ModelArgument, check_exists, is_table_description
+from quadric.apps.shell.commands._inputs import ModelArgument, check_exists
+from quadric.apps.shell.tables._options import is_table_description
 from quadric.errors import ModelFileError
 from quadric.utils import visible
 

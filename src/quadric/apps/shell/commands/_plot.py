@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from quadric.apps.shell import tables
 from quadric.apps.shell.commands._console import (
+    check_options,
     check_picture,
     errors_as_one_line,
     fail,
@@ -20,9 +22,8 @@ from quadric.apps.shell.commands._console import (
 )
 from quadric.apps.shell.commands._inputs import (
     ModelArgument,
-    OpenedModel,
     TableFormat,
-    check_exists,
+    inputs_and_labels,
     open_model,
     split_names,
 )
@@ -91,21 +92,22 @@ def plot(
     the model; spectrum, similarity and truncation draw the eigenvalues of the classes' matrices Q.
     With --image-shape, plot the eigenvectors of each class's Q as images.
     """
-    if what is not None and what not in WHAT:
-        raise typer.BadParameter(f"--what must be one of {', '.join(WHAT)}. Got {what!r}.")
-    if image_shape and (what or inputs or classes):
-        raise typer.BadParameter(
-            "--image-shape cannot be combined with --what, --inputs or --classes."
-        )
-    if inputs and what not in (None, "boundaries", "surface"):
-        raise typer.BadParameter("--inputs needs --what boundaries or surface.")
-    if classes and what not in (None, "boundaries"):
-        raise typer.BadParameter("--classes needs --what boundaries.")
+    check_options(
+        {
+            f"--what must be one of {', '.join(WHAT)}. Got {what!r}.": what not in (None, *WHAT),
+            "--image-shape cannot be combined with --what, --inputs or --classes.": (
+                image_shape and (what or inputs or classes)
+            ),
+            "--inputs needs --what boundaries or surface.": (
+                inputs and what not in (None, "boundaries", "surface")
+            ),
+            "--classes needs --what boundaries.": classes and what not in (None, "boundaries"),
+        }
+    )
     ending = f"-{what}" if what else ""
     path = Path(f"{model.stem}{ending}.png") if output is None else output
     path = output_path(path, inputs=[model, data])
     check_picture(path)
-    check_exists(model, data)
     with errors_as_one_line(ValueError, TypeError):
         opened = open_model(model, data, table_format)
         print_notes(opened.notes)
@@ -179,7 +181,7 @@ def figure_bytes(figure: Figure, suffix: str) -> bytes:
     return stream.getvalue()
 
 
-def _eigenvectors(opened: OpenedModel, shape: tuple[int, int]) -> Figure:
+def _eigenvectors(opened: tables.OpenedModel, shape: tuple[int, int]) -> Figure:
     """Draw eigenvectors as images; pixels that the model does not use are left blank."""
     from quadric.plotting import plot_eigenvectors
 
@@ -190,15 +192,13 @@ def _eigenvectors(opened: OpenedModel, shape: tuple[int, int]) -> Figure:
     return plot_eigenvectors(opened.model, shape, pixels=pixels)
 
 
-def _rows(opened: OpenedModel) -> tuple[Any, Any]:
+def _rows(opened: tables.OpenedModel) -> tuple[Any, Any]:
     """Return the rows of the table, or typical rows of the schema if no table was given."""
     if opened.schema is None:
         fail("the model file does not name its columns. Give a table: quadric plot MODEL DATA.")
     if opened.source is not None:
-        return opened.inputs_and_labels()
-    from quadric.apps.shell.tables._schema import typical_rows
-
-    return typical_rows(opened.schema), None
+        return inputs_and_labels(opened)
+    return tables.typical_rows(opened.schema), None
 
 
 def _classes(labels: Any, names: list[str]) -> list[Any] | None:

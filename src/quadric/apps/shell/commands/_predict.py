@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from quadric.apps.shell import tables
 from quadric.apps.shell.commands._console import (
     errors_as_one_line,
     output_path,
@@ -18,7 +19,6 @@ from quadric.apps.shell.commands._inputs import (
     RawCsvOption,
     TableArgument,
     TableFormat,
-    check_exists,
     check_written,
     column_names,
     open_model,
@@ -61,14 +61,10 @@ def predict(
     path = None if to_stdout else output
     if path is not None:
         check_written(output_path(path, inputs=[model, data]))
-    check_exists(model, data)
     with errors_as_one_line():
         opened = open_model(model, data, table_format)
-
-        from quadric.apps.shell.tables import predict as predict_table
-
         schema, source = opened.table
-        done = predict_table(
+        done = tables.predict(
             opened.model,
             schema,
             source,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from quadric.apps.shell import tables
 from quadric.apps.shell.commands._console import (
     errors_as_one_line,
     output_path,
@@ -18,13 +19,10 @@ from quadric.apps.shell.commands._inputs import (
     LabeledTableArgument,
     ModelArgument,
     TableFormat,
-    check_exists,
+    inputs_and_labels,
     open_model,
 )
 from quadric.utils import write_whole
-
-if TYPE_CHECKING:
-    from quadric.apps.shell.tables import Source, Trained
 
 
 def report(
@@ -46,7 +44,6 @@ def report(
     certain rows, the columns, and how to use the model.
     """
     path = output_path(output or Path(model.name).with_suffix(".html"), inputs=[model, data])
-    check_exists(model, data)
     with errors_as_one_line():
         write_report(model, data, path, seed, table_format=table_format)
     print_line(f"Report: {path}")
@@ -54,10 +51,10 @@ def report(
 
 def write_report(
     model: Path,
-    table: Path | Source,
+    table: Path | tables.Source,
     path: Path,
     seed: int = 0,
-    trained: Trained | None = None,
+    trained: tables.Trained | None = None,
     table_format: TableFormat | None = None,
 ) -> None:
     """Score a saved model on a table and write the page.
@@ -66,18 +63,16 @@ def write_report(
     """
     from quadric import files
     from quadric.apps.shell._report_page import report_page
-    from quadric.apps.shell.tables import evaluate_table
-    from quadric.apps.shell.tables._held_out import most_important, remarks_on_scores
 
     opened = open_model(model, table, table_format)
     schema, source = opened.table
     about = files.info(model)
     about["table_hash"] = source.fingerprint()["content"]
     if trained is None:
-        found = evaluate_table(opened.model, schema, source, linear=opened.linear, seed=seed)
+        found = tables.evaluate_table(opened.model, schema, source, linear=opened.linear, seed=seed)
         how = f"the rows of {source.path.name}"
         print_notes(opened.notes + found.notes)
-        remarks = most_important(remarks_on_scores(found.evaluation, balanced=opened.balanced))
+        remarks = found.remarks(balanced=opened.balanced)
     else:
         assert trained.tested is not None
         found, how, remarks = trained.tested, trained.how, trained.remarks
@@ -88,7 +83,7 @@ def write_report(
         source,
         found,
         about=about,
-        points=opened.inputs_and_labels(),
+        points=inputs_and_labels(opened),
         how=how,
         remarks=remarks,
         notes=opened.notes + found.notes,

@@ -17,6 +17,7 @@ from rich.progress import TaskProgressColumn, TextColumn, TimeElapsedColumn, Tim
 from rich.table import Column, Table
 from rich.text import Text
 
+from quadric.apps import paper
 from quadric.apps.shell.commands._console import (
     fail,
     make_console,
@@ -29,7 +30,6 @@ from quadric.errors import DatasetUnavailableError, DivergenceError, StoreError
 from quadric.utils import counted, visible
 
 if TYPE_CHECKING:
-    from quadric.apps.paper import Context, Experiment, Outcome, Recipe, Table as ResultTable
     from quadric.datasets import ImageData
 
 ExperimentName = StrEnum(
@@ -75,7 +75,7 @@ class RecipeChanges:
     ] = None
     dtype: Annotated[str | None, typer.Option(help="float32 or float64.")] = None
 
-    def applied_to(self, recipe: Recipe) -> Recipe:
+    def applied_to(self, recipe: paper.Recipe) -> paper.Recipe:
         """Return the recipe with the changes."""
         changes = {name: value for name, value in vars(self).items() if value is not None}
         if self.init not in (None, "normal"):
@@ -153,31 +153,24 @@ def reproduce(
     out = writable_directory(out)
     from joblib import cpu_count
 
-    from quadric.apps.paper import (
-        BILINEAR,
-        EXPERIMENTS,
-        RECIPES,
-        STUDIES,
-        Context,
-        about_this_run,
-        write_report,
-    )
     from quadric.checks import check_choice
 
     if studies and experiment is not ExperimentName.all:
         fail(f"--studies runs all studies. Omit it, or omit {str(experiment)!r}.")
     try:
-        chosen_recipe = changes.applied_to(RECIPES[check_choice("--recipe", recipe, RECIPES)])
+        chosen_recipe = changes.applied_to(
+            paper.RECIPES[check_choice("--recipe", recipe, paper.RECIPES)]
+        )
     except (ValueError, TypeError) as error:
         fail(str(error))
-    context = Context(full, seeds, first_seed, jobs or cpu_count(), dask, chosen_recipe)
+    context = paper.Context(full, seeds, first_seed, jobs or cpu_count(), dask, chosen_recipe)
     store = store or out / "runs.sqlite"
     if experiment is ExperimentName.all:
-        chosen = STUDIES if studies else EXPERIMENTS
+        chosen = paper.STUDIES if studies else paper.EXPERIMENTS
     else:
-        chosen = {str(experiment): (EXPERIMENTS | STUDIES | BILINEAR)[experiment]}
+        chosen = {str(experiment): (paper.EXPERIMENTS | paper.STUDIES | paper.BILINEAR)[experiment]}
     start = time.perf_counter()
-    outcomes: list[Outcome] = []
+    outcomes: list[paper.Outcome] = []
     problem, code = "", 1
     try:
         for outcome in _run(chosen, context, store, data_dir):
@@ -191,12 +184,12 @@ def reproduce(
         problem = " ".join(str(error).split()) or type(error).__name__
     if problem and not outcomes:
         _end(problem, code)
-    about = about_this_run(time.perf_counter() - start, context.jobs)
+    about = paper.about_this_run(time.perf_counter() - start, context.jobs)
     if problem:
         missing = ", ".join(list(chosen)[len(outcomes) :])
         about = {"incomplete": f"{missing} not finished ({problem})"} | about
     try:
-        page = write_report(outcomes, out, about)
+        page = paper.write_report(outcomes, out, about)
     except OSError as error:
         fail(f"cannot write to {out}: {error.strerror}. Choose another directory with --out.")
     if problem:
@@ -219,11 +212,12 @@ def _end(problem: str, code: int) -> NoReturn:
 
 
 def _run(
-    chosen: Mapping[str, Experiment], context: Context, store: Path, data_dir: Path | None
-) -> Iterator[Outcome]:
+    chosen: Mapping[str, paper.Experiment],
+    context: paper.Context,
+    store: Path,
+    data_dir: Path | None,
+) -> Iterator[paper.Outcome]:
     """Run the experiments one after another, with a progress bar on stderr."""
-    from quadric.apps.paper import Store
-
     stderr = make_console(stderr=True)
     if any(experiment.needs_images for experiment in chosen.values()):
         context = replace(context, images=_images(data_dir, stderr))
@@ -237,7 +231,7 @@ def _run(
     with contextlib.ExitStack() as stack:
         if any(experiment.needs_store for experiment in chosen.values()):
             # opened first, so that an unusable store is reported immediately
-            context = replace(context, store=stack.enter_context(Store(store)))
+            context = replace(context, store=stack.enter_context(paper.Store(store)))
         for name, experiment in chosen.items():
             if not stderr.is_terminal:  # one line per experiment in a log
                 stderr.print(f"{name} ...")
@@ -281,16 +275,15 @@ def _fashion(data_dir: Path | None, stderr: Console) -> ImageData | None:
         return None
 
 
-def _plain(outcome: Outcome) -> dict[str, Any]:
+def _plain(outcome: paper.Outcome) -> dict[str, Any]:
     """Return the outcome as JSON values."""
-    from quadric.apps.paper import statements
-
     return {
         "name": outcome.name,
         "title": outcome.title,
         "summary": outcome.summary,
         "claims": [
-            {"text": statements()[claim.id].claim, **asdict(claim)} for claim in outcome.claims
+            {"text": paper.statements()[claim.id].claim, **asdict(claim)}
+            for claim in outcome.claims
         ],
         "findings": outcome.findings,
         "citation": outcome.citation,
@@ -302,27 +295,25 @@ def _plain(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _show(console: Console, outcome: Outcome) -> None:
+def _show(console: Console, outcome: paper.Outcome) -> None:
     """Print the claims with their verdicts, then the first table."""
-    from quadric.apps.paper import Verdict, statements
-
     console.print(f"\n{outcome.title}", style="bold")
     console.print(outcome.summary)
     for finding in outcome.findings:
         console.print(f"- {finding}")
     if outcome.claims:
         styles = {
-            Verdict.HOLDS: "green",
-            Verdict.CONDITIONALLY: "yellow",
-            Verdict.FAILS: "red",
-            Verdict.UNKNOWN: "dim",
+            paper.Verdict.HOLDS: "green",
+            paper.Verdict.CONDITIONALLY: "yellow",
+            paper.Verdict.FAILS: "red",
+            paper.Verdict.UNKNOWN: "dim",
         }
         print_table(
             Table("verdict", "claim", "paper", "ours"),
             (
                 [
                     Text(one.verdict.value, styles[one.verdict]),
-                    statements()[one.id].claim,
+                    paper.statements()[one.id].claim,
                     one.paper,
                     one.ours,
                 ]
@@ -334,7 +325,7 @@ def _show(console: Console, outcome: Outcome) -> None:
         console.print(make_table(outcome.tables[0]))
 
 
-def _plain_table(results: ResultTable) -> Table:
+def _plain_table(results: paper.Table) -> Table:
     table = Table(*results.columns, title=results.title, title_justify="left")
     for row in results.rows[:MOST_SHOWN]:
         table.add_row(*(results.text(i, value) for i, value in enumerate(row)))
@@ -343,7 +334,7 @@ def _plain_table(results: ResultTable) -> Table:
     return table
 
 
-def _mnist_table(results: ResultTable) -> Table:
+def _mnist_table(results: paper.Table) -> Table:
     """Arrange the cells as in the paper, with the three models side by side."""
     headings = ("images", "epochs", "hidden", "ANN", "QNN", "RPQNN")
     table = Table(

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.progress import TextColumn, TimeElapsedColumn
 
+import quadric
+from quadric.apps.shell import tables
 from quadric.apps.shell.commands._console import (
+    check_options,
     comma_separated,
     errors_as_one_line,
     make_console,
@@ -38,10 +41,6 @@ from quadric.apps.shell.tables._options import (
     plain_stem,
 )
 from quadric.utils import counted, visible
-
-if TYPE_CHECKING:
-    from quadric.apps.shell.tables import Checkpoint, Source, Trained
-
 
 # the options that help lists first; the others follow in the order of the signature
 FIRST_OPTIONS = (
@@ -97,26 +96,27 @@ def train(
     """
     settings = replace(settings, hidden=_widths(hidden))
     untested = stream or (settings.test_size == 0 and settings.cv is None)
-    if settings.cv is not None and (stream or test is not None):
-        other = "--stream" if stream else "--test"
-        raise typer.BadParameter(f"--cv cannot be combined with {other}.")
-    if report_page is not None and test is None and untested:
-        raise typer.BadParameter(
+    check_options(
+        {
+            f"--cv cannot be combined with {'--stream' if stream else '--test'}.": (
+                settings.cv is not None and (stream or test is not None)
+            ),
             "--report needs rows that the model was not trained on. With --stream or --test-size "
-            "0, also use --test."
-        )
-    if stream and settings.max_iter is not None:
-        raise typer.BadParameter("--max-iter cannot be combined with --stream; use --epochs.")
-    if not stream and (resume or streaming != Stream()):
-        raise typer.BadParameter(
-            "--resume, --epochs, --buffer and --checkpoint-every need --stream."
-        )
-    if stream and is_stdin(data):
-        raise typer.BadParameter(
-            "--stream reads the table several times, so it needs a file instead of -."
-        )
-    if test is not None and is_stdin(data) and is_stdin(test):
-        raise typer.BadParameter("only one of the two tables can be read from -.")
+            "0, also use --test.": report_page is not None and test is None and untested,
+            "--max-iter cannot be combined with --stream; use --epochs.": (
+                stream and settings.max_iter is not None
+            ),
+            "--resume, --epochs, --buffer and --checkpoint-every need --stream.": (
+                not stream and (resume or streaming != Stream())
+            ),
+            "--stream reads the table several times, so it needs a file instead of -.": (
+                stream and is_stdin(data)
+            ),
+            "only one of the two tables can be read from -.": (
+                test is not None and is_stdin(data) and is_stdin(test)
+            ),
+        }
+    )
     check_exists(data, test)
     path = output_path(output or Path(f"{plain_stem(data)}.quadric"), inputs=[data, test])
     if report_page is not None:
@@ -124,10 +124,8 @@ def train(
     with errors_as_one_line(
         hint=" Repeat the command with --resume to continue." if stream else ""
     ):
-        from quadric.apps.shell.tables import open_table
-
-        source = open_table(data, table_format)
-        test_source = None if test is None else open_table(test, table_format)
+        source = tables.open_table(data, table_format)
+        test_source = None if test is None else tables.open_table(test, table_format)
         columns = replace(
             columns,
             drop=column_names(columns.drop, source.columns),
@@ -136,14 +134,9 @@ def train(
         check_columns(  # before slow imports
             [columns.target, *columns.drop, *columns.categorical], source.columns
         )
-
-        from quadric import files
-
         settings = replace(settings, test_size=settings.test_size if test is None else 0.0)
         if stream:
-            from quadric.apps.shell.tables import Checkpoint, checkpoint_path
-
-            checkpoint = Checkpoint(checkpoint_path(path))
+            checkpoint = tables.Checkpoint(tables.checkpoint_path(path))
             trained = _train_stream(
                 source, columns, settings, streaming, checkpoint, resume, test_source
             )
@@ -153,7 +146,7 @@ def train(
         extra = {"table": schema.to_dict(), "report": report, "data": data.name}
         if linear := trained.linear.to_dict():
             extra["linear"] = linear  # a baseline for `quadric evaluate`
-        files.save(trained.model, path, extra=extra)
+        quadric.save(trained.model, path, extra=extra)
         if report_page is not None:
             write_report(path, test_source or source, report_page, settings.seed, trained)
         if stream:
@@ -197,36 +190,32 @@ def _widths(hidden: str | None) -> tuple[int, ...] | None:
 
 
 def _train_in_memory(
-    source: Source, columns: ColumnOptions, settings: Settings, test: Source | None
-) -> Trained:
+    source: tables.Source, columns: ColumnOptions, settings: Settings, test: tables.Source | None
+) -> tables.Trained:
     """Train on a table in memory, with progress messages on a terminal."""
-    from quadric.apps.shell.tables import train as train_table
-
     stderr = make_console(stderr=True)
     settings = replace(settings, verbose=stderr.is_terminal)
     stderr.quiet = not stderr.is_terminal  # no progress messages in a log
-    return train_table(
+    return tables.train(
         source, columns, settings, lambda text: stderr.print(f"{text} ...", style="dim"), test
     )
 
 
 def _train_stream(
-    source: Source,
+    source: tables.Source,
     columns: ColumnOptions,
     settings: Settings,
     streaming: Stream,
-    checkpoint: Checkpoint,
+    checkpoint: tables.Checkpoint,
     resume: bool,
-    test: Source | None,
-) -> Trained:
+    test: tables.Source | None,
+) -> tables.Trained:
     """Train on a table of any length, with a progress bar on a terminal."""
-    from quadric.apps.shell.tables import train_stream
-
     if resume and not os.path.lexists(checkpoint.path):
         print_notes([f"There is no checkpoint {checkpoint.path}; starting from the beginning."])
     rows = TextColumn("{task.completed:,.0f} rows")
     with progress_bar("", rows, TimeElapsedColumn()) as progress:
-        return train_stream(
+        return tables.train_stream(
             source,
             columns,
             settings,
@@ -238,10 +227,8 @@ def _train_stream(
         )
 
 
-def _show(trained: Trained, path: Path) -> None:
+def _show(trained: tables.Trained, path: Path) -> None:
     """Print the columns, the scores and the remarks."""
-    from quadric.apps.shell.tables._evaluation import MODEL
-
     console, report, schema = make_console(), trained.report, trained.schema
     kinds = [column.kind for column in schema.columns]
     words = {"number": "numeric", "boolean": "boolean", "category": "categorical"}
@@ -266,8 +253,8 @@ def _show(trained: Trained, path: Path) -> None:
     else:
         console.print(f"\nScores ({report['how']}):")
         print_evaluation(trained.tested.evaluation)
-        if "spread" in report and report["scores"][MODEL] is not None:
-            folds = f"{report['scores'][MODEL]:.3f} ± {report['spread'][MODEL]:.3f}"
+        if "spread" in report and report["scores"][tables.MODEL] is not None:
+            folds = f"{report['scores'][tables.MODEL]:.3f} ± {report['spread'][tables.MODEL]:.3f}"
             console.print(f"{report['metric']} over the folds: {folds}")
     print_remarks(trained.remarks)
     console.print(f"Model: {visible(str(path))}")

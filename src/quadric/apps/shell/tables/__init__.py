@@ -12,12 +12,22 @@ from quadric.utils import require
 require("polars", extra="cli", by="quadric.apps.shell.tables")
 
 if TYPE_CHECKING:
-    from quadric.apps.shell.tables._evaluation import Evaluation
+    from quadric.apps.shell.tables._evaluation import MODEL as MODEL, Evaluation
     from quadric.apps.shell.tables._held_out import TestTable, evaluate_table
     from quadric.apps.shell.tables._options import ColumnOptions, Settings, Stream, TableFormat
-    from quadric.apps.shell.tables._prediction import Predicted, predict
-    from quadric.apps.shell.tables._saved_model import TableNetwork, read_inputs
-    from quadric.apps.shell.tables._schema import Schema
+    from quadric.apps.shell.tables._prediction import (
+        CertifiedTable as CertifiedTable,
+        Predicted,
+        certify_table as certify_table,
+        nearest_classes as nearest_classes,
+        predict,
+    )
+    from quadric.apps.shell.tables._saved_model import (
+        OpenedModel as OpenedModel,
+        TableNetwork,
+        read_inputs,
+    )
+    from quadric.apps.shell.tables._schema import Schema, typical_rows as typical_rows
     from quadric.apps.shell.tables._source import Source, open_table
     from quadric.apps.shell.tables._streaming import Checkpoint, checkpoint_path, train_stream
     from quadric.apps.shell.tables._training import Trained, train
@@ -25,9 +35,12 @@ if TYPE_CHECKING:
 # Names are imported on first use (PEP 562), so that a file that cannot be read is reported before
 # Polars and scikit-learn are imported.
 _HOMES = {
+    "MODEL": "_evaluation",
+    "CertifiedTable": "_prediction",
     "Checkpoint": "_streaming",
     "ColumnOptions": "_options",
     "Evaluation": "_evaluation",
+    "OpenedModel": "_saved_model",
     "Predicted": "_prediction",
     "Schema": "_schema",
     "Settings": "_options",
@@ -37,13 +50,16 @@ _HOMES = {
     "TableNetwork": "_saved_model",
     "TestTable": "_held_out",
     "Trained": "_training",
+    "certify_table": "_prediction",
     "checkpoint_path": "_streaming",
     "evaluate_table": "_held_out",
+    "nearest_classes": "_prediction",
     "open_table": "_source",
     "predict": "_prediction",
     "read_inputs": "_saved_model",
     "train": "_training",
     "train_stream": "_streaming",
+    "typical_rows": "_schema",
 }
 
 __all__ = [

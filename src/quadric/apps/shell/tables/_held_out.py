@@ -84,6 +84,10 @@ class TestTable:
     rows: tuple[pl.DataFrame, Array] | None = None
     folds: list[dict[str, float]] = field(default_factory=list)
 
+    def remarks(self, *, balanced: bool) -> list[str]:
+        """Return the most important remarks on the scores; see `remarks_on_scores`."""
+        return most_important(remarks_on_scores(self.evaluation, balanced=balanced))
+
 
 class ScoredRows:
     """Rows with a target and predictions for them, collected batch by batch.

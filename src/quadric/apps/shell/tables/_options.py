@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeGuard
 
 import typer
 
@@ -71,6 +71,11 @@ def plain_stem(path: Path) -> str:
     path = path if path.name not in ("", "..") else path.resolve()
     plain = Path(path.stem) if path.suffix.lower() in COMPRESSED else path
     return plain.stem or "table"
+
+
+def is_table_description(value: Any) -> TypeGuard[dict[str, Any]]:
+    """Whether this is a schema from `quadric train` rather than the user's own data."""
+    return isinstance(value, dict) and {"columns", "target", "task"} <= set(value)
 
 
 def refuse(problems: Mapping[str, object]) -> None:

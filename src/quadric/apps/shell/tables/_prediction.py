@@ -22,7 +22,7 @@ from quadric.apps.shell.tables._options import (
     check_columns,
     refuse,
 )
-from quadric.apps.shell.tables._saved_model import TableNetwork
+from quadric.apps.shell.tables._saved_model import OpenedModel, TableNetwork
 from quadric.apps.shell.tables._schema import (
     Schema,
     check_inputs,
@@ -31,7 +31,7 @@ from quadric.apps.shell.tables._schema import (
     predictable_rows,
 )
 from quadric.apps.shell.tables._source import Source
-from quadric.certify import Radii, radius
+from quadric.certify import Radii, counterfactual, radius
 from quadric.checks import Array
 from quadric.errors import TableError
 from quadric.models import ModelView, classes_of
@@ -44,6 +44,7 @@ FORMS = {
     "R²": "R² {:.3f}",
     "mean_absolute_error": "mean absolute error {:.4g}",
 }
+SHARES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9)  # quantiles of the radii that the summary shows
 RESULTS = ("radius", "distance", "becomes")  # columns that are written after the predictions
 FORMULA = r"\A[=+\-@\t\r\n]"
 NUMBER = r"\A[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\z"
@@ -323,6 +324,43 @@ class CertifiedTable:
         rows = rows.join(pl.DataFrame(results), on="", how="left", maintain_order="left").drop("")
         write_batches(path, [pl.concat([kept, rows], how="horizontal")], raw_csv=raw_csv)
 
+    def summary(self, least: float, fragile: int) -> dict[str, Any]:
+        """Return the certified accuracy, the rows with at least this radius, and the most fragile.
+
+        The radius of a row is infinite if its class cannot change; such rows are not fragile.
+        """
+        radii = self.radii
+        finite = radii.radius[np.isfinite(radii.radius)]
+        quantiles = np.quantile(finite, SHARES) if len(finite) else np.empty(0)
+        at = np.unique([0.0, *(float(f"{quantile:.3g}") for quantile in quantiles)])
+        known, y = self.labeled
+        right = None if y is None else known.predicted == y
+        confident = known.radius >= least
+        order = np.argsort(radii.radius, kind="stable")[: min(fragile, len(finite))]
+        return {
+            "rows": len(radii.radius),
+            "exact": radii.exact,
+            "median_radius": float(np.median(radii.radius)),
+            "certified_accuracy" if y is not None else "certified_share": [
+                {"radius": float(radius), "share": float(share)}
+                for radius, share in zip(at, known.certified_accuracy(y, at), strict=True)
+            ],
+            "min_radius": least,
+            "answered": int((radii.radius >= least).sum()),
+            "accuracy_of_answered": None
+            if right is None or not confident.any()
+            else float(right[confident].mean()),
+            "fragile": [
+                {
+                    "row": int(self.numbers[i]),
+                    "predicted": radii.predicted[i].item(),
+                    "becomes": radii.becomes[i].item() if radii.exact else None,
+                    "radius": float(radii.radius[i]),
+                }
+                for i in order
+            ],
+        }
+
     def notes(self) -> list[str]:
         """Return sentences about rows without a prediction and radii that are lower bounds."""
         missing = self.count - len(self.numbers)
@@ -335,29 +373,20 @@ class CertifiedTable:
 
 
 def certify_table(
-    model: Any,
-    schema: Schema,
-    source: Source,
+    opened: OpenedModel,
     *,
-    units: str = "inputs",
-    fixed: Iterable[Any] = (),
-    labeled: bool = True,
-    progress: Callable[[float, float, str], object] | None = None,
+    units: str,
+    fixed: Iterable[Any],
+    progress: Callable[[float, float, str], object],
 ) -> CertifiedTable:
     """Compute the certified radius of every row for which the model makes a prediction.
 
     Parameters
     ----------
-    model : estimator
-        A pipeline or a `TableNetwork`.
-    schema : Schema
-        The columns that the model uses.
-    source : Source
-        The table; see `open_table`.
+    opened : OpenedModel
+        A model with a table.
     units, fixed, progress : str, sequence and callable
         As in `quadric.certify.radius`.
-    labeled : bool
-        Whether a column with the target's name contains the true classes.
 
     Returns
     -------
@@ -368,6 +397,7 @@ def certify_table(
     TableError
         If the table cannot be read or lacks a column, or if the model cannot be certified.
     """
+    model, (schema, source) = opened.model, opened.table
     if schema.task != "classification":
         raise TableError("certificates need a classifier, but this model predicts numbers.")
     check_inputs(schema, source.columns)
@@ -377,7 +407,7 @@ def certify_table(
     if not kept.any():
         raise TableError(f"no row of {source.path} has a prediction, because values are missing.")
     truth = None
-    if labeled and schema.target in source.columns:
+    if opened.labeled and schema.target in source.columns:
         y, present = labels(schema, frame)
         truth = np.full(len(frame), None, dtype=object)
         truth[present] = y.tolist()
@@ -387,6 +417,73 @@ def certify_table(
     except (ValueError, TypeError) as error:
         raise TableError(" ".join(str(error).split())) from None
     return CertifiedTable(radii, 1 + np.flatnonzero(kept), len(frame), truth, schema.target)
+
+
+def nearest_classes(opened: OpenedModel, number: int, most: int) -> dict[str, Any]:
+    """Explain one row of a table: its class, its radius and its counterfactuals.
+
+    Parameters
+    ----------
+    opened : OpenedModel
+        A classifier with a table.
+    number : int
+        The number of the row, counted from 1.
+    most : int
+        The maximum number of other classes to search for, the nearest first.
+
+    Returns
+    -------
+    dict
+        The results as JSON values, except that radii and distances may be infinite.
+    """
+    model, (schema, source) = opened.model, opened.table
+    if schema.task != "classification":
+        raise TableError("--row needs a classifier, but this model predicts numbers.")
+    check_inputs(schema, source.columns)
+    X = features(schema, source.read())
+    if number > len(X):
+        raise TableError(
+            f"--row must be at most {len(X)}, the number of rows of {source.path}. Got {number}."
+        )
+    x = X[number - 1 : number]
+    units = "inputs" if opened.view.coordinates.typical is None else "scaled"
+    near = radius(model, x, units=units)
+    predicted, labels = near.predicted[0], opened.view.labels.tolist()
+    others = [label for label in labels if label != predicted]
+    if len(others) > most:
+        others.sort(key=lambda label: label != near.becomes[0])
+    integers = [column.name for column in X if _holds_integers(column)]
+    found = [
+        (label, counterfactual(model, x, to=label, units=units, integers=integers))
+        for label in others[:most]
+    ]
+    return {
+        "row": number,
+        "predicted": predicted.item(),
+        "probability": float(model.predict_proba(x)[0][labels.index(predicted)]),
+        "radius": float(near.radius[0]),
+        "units": units,
+        "radius_in_inputs": float(radius(model, x).radius[0]),
+        "counterfactuals": [
+            {
+                "to": label,
+                "distance": nearest.distance,
+                "lower_bound": nearest.lower_bound,
+                "exact": nearest.exact,
+                "changes": [vars(change) for change in nearest.changes],
+                "text": nearest.text(),
+            }
+            for label, nearest in sorted(found, key=lambda pair: pair[1].distance)
+        ],
+    }
+
+
+def _holds_integers(column: pl.Series) -> bool:
+    """Whether all values of a column of numbers are integers."""
+    if not column.dtype.is_numeric():
+        return False
+    values = column.drop_nulls().to_numpy()
+    return bool(len(values) and (values == values.round()).all())
 
 
 # ------------------------------------------------------------------------------- writing

@@ -7,18 +7,28 @@ columns, classes and target:
 "columns", the inputs of a network are the table's numeric columns, in the order of the table.
 """
 
+import functools
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Self
 
 import numpy as np
 import polars as pl
 
-from quadric.apps.shell.tables._options import refuse
-from quadric.apps.shell.tables._schema import Column, Schema, check_inputs, features
+from quadric.apps.shell.tables._evaluation import LinearBaseline
+from quadric.apps.shell.tables._options import is_table_description, refuse
+from quadric.apps.shell.tables._schema import (
+    Column,
+    Schema,
+    check_inputs,
+    complete_rows,
+    features,
+    labels,
+)
 from quadric.apps.shell.tables._schema_inference import ColumnProfile, profile_batch
 from quadric.apps.shell.tables._source import Source
 from quadric.checks import Array
-from quadric.errors import TableError
+from quadric.errors import ModelFileError, TableError
 from quadric.models import (
     Columns,
     ModelView,
@@ -31,6 +41,128 @@ from quadric.network import Network
 from quadric.utils import first_applying, listed
 
 ROWS_AT_ONCE = 20_000
+
+
+@dataclass
+class OpenedModel:
+    """A model and, optionally, the table to apply it to.
+
+    Attributes
+    ----------
+    model : estimator or TableNetwork
+    schema : Schema or None
+        The columns that the model uses; None if they are unknown.
+    source : Source or None
+        The table; None if none was given.
+    notes : list of str
+        Assumptions that were made, as sentences.
+    labeled : bool
+        Whether a column of the table with the target's name contains the true labels.
+    linear : LinearBaseline or None
+        The linear baseline that `quadric train` saved with the model.
+    """
+
+    model: Any
+    schema: Schema | None
+    source: Source | None
+    notes: list[str] = field(default_factory=list)
+    labeled: bool = True
+    linear: LinearBaseline | None = None
+
+    @classmethod
+    def of(cls, model: Any, extra: Any, source: Source | None) -> Self:
+        """Determine the columns of a model that was loaded, with the `extra` of its file.
+
+        A file written by `quadric train` contains the names of the model's columns. A file with a
+        bare Network may contain them; otherwise, the numeric columns are used. An estimator or
+        pipeline saved in Python contains them if it was fitted to a DataFrame.
+        """
+        extra = extra if isinstance(extra, dict) else {}
+        if is_table_description(extra.get("table")):
+            view = ModelView.of(model)
+            schema, linear = _schema_in(extra["table"], view), None
+            if view.transformers:  # they compute the columns of the baseline
+                stored = extra.get("linear")
+                linear = LinearBaseline.from_dict(stored, schema, view.network.n_inputs)
+            return cls(model, schema, source, linear=linear)
+        if isinstance(model, Network):
+            network = TableNetwork(model, extra, source)
+            return cls(network, network.schema, source, network.notes, "target" in extra)
+        if source is None:
+            return cls(model, None, None)
+        schema, notes = schema_of_estimator(model, extra, source)
+        return cls(model, schema, source, notes)
+
+    @property
+    def table(self) -> tuple[Schema, Source]:
+        """The columns and the table, which are known if a table was given."""
+        assert self.schema is not None
+        assert self.source is not None
+        return self.schema, self.source
+
+    @property
+    def target(self) -> str:
+        """The name of what the model predicts."""
+        return "y" if self.schema is None else self.schema.target
+
+    @functools.cached_property
+    def view(self) -> ModelView:
+        """The classes, the inputs and the estimator of the model."""
+        return ModelView.of(self.model)
+
+    @property
+    def balanced(self) -> bool:
+        """Whether the classes were weighted in training."""
+        return getattr(self.view.estimator, "class_weight", None) is not None
+
+    def complete_rows(self) -> tuple[Any, Any, int]:
+        """Return the inputs and targets of the rows without missing values; None if unknown.
+
+        Also returns the number of rows with missing values.
+        """
+        schema, source, y = self.schema, self.source, None
+        if schema is None or source is None:
+            return None, None, 0
+        check_inputs(schema, source.columns)
+        frame = source.read()
+        X = features(schema, frame)
+        kept = complete_rows(X)
+        if self.labeled and schema.target in source.columns:
+            y, present = labels(schema, frame)
+            y, kept = y[kept[present]], kept & present
+        if not kept.any():
+            raise TableError(f"every row of {source.path} has a missing value.")
+        return X.filter(kept), y, int((~kept).sum())
+
+
+def _schema_in(state: dict[str, Any], view: ModelView) -> Schema:
+    """Return the schema that was saved with a model; raise ModelFileError if it does not fit."""
+    names, classes = view.input_names, view.classes
+    try:
+        schema = Schema.from_dict(state)
+        categories = {column.name for column in schema.columns if column.kind == "category"}
+        different = first_applying(
+            {
+                "columns": schema.names != ([] if names is None else list(names)),
+                "classes": list(schema.classes) != ([] if classes is None else list(classes)),
+                "task": (schema.task == "classification") != (classes is not None),
+                "categories": _encoded(view) != categories,
+            }
+        )
+        if different:
+            raise ValueError(f"different {different}")
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise ModelFileError(
+            f"the table description in the model file does not fit the model ({error}). Train it "
+            "again with `quadric train`, or use it in Python: quadric.load(...)."
+        ) from None
+    return schema
+
+
+def _encoded(view: ModelView) -> set[str]:
+    """Return the names of the columns that a model of `quadric train` encodes as categories."""
+    parts = [part for step in view.transformers[:1] for part in getattr(step, "transformers_", ())]
+    return {name for part, _, columns in parts if part == "categories" for name in columns}
 
 
 class TableNetwork:
