@@ -7,6 +7,7 @@ from rich.table import Column, Table
 
 from quadric.apps import paper
 from quadric.apps.shell.commands._console import (
+    check_options,
     comma_separated,
     print_json,
     print_line,
@@ -43,15 +44,15 @@ def complexity(
 ) -> None:
     """Count a network's parameters, multiplications and bytes, and measure the time per step."""
     layers = len(sizes) - 1
-    if layers < 1:
-        raise typer.BadParameter("give the number of inputs and at least one layer size: 784 10.")
     chosen = comma_separated(kinds) or ["linear"] * (layers - 1) + ["quadratic"]
     chosen = chosen * layers if len(chosen) == 1 else chosen
-    if len(chosen) != layers or not set(chosen) <= set(KINDS):
-        raise typer.BadParameter(
+    check_options(
+        {
+            "give the number of inputs and at least one layer size: 784 10.": layers < 1,
             f"--kinds must be one of {', '.join(KINDS)}, or {layers} of them, separated by commas. "
-            f"Got {kinds!r}."
-        )
+            f"Got {kinds!r}.": len(chosen) != layers or not set(chosen) <= set(KINDS),
+        }
+    )
     rows = paper.cost(sizes, chosen, nonzero=nonzero)
     if as_json:
         print_json(

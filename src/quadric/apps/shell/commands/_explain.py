@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -24,9 +24,6 @@ from quadric.apps.shell.commands._inputs import (
     open_model,
 )
 from quadric.utils import counted, rounded_down, visible
-
-if TYPE_CHECKING:
-    from quadric.explain import PermutationImportance
 
 MOST_CLASSES = 10  # other classes for which the nearest change of a row is searched
 MOST_INPUTS = 15  # in the table of permutation importances
@@ -110,9 +107,11 @@ def explain(
             top=None if whole or (as_json and top is None) else top or 10,
             precision=precision,
         )
-        drops = permutation_importances(opened.model, X, y) if permutation else []
+        drops = []
+        if permutation:
+            drops = [one.to_dict() for one in permutation_importances(opened.model, X, y)]
         if as_json:
-            more = {"permutation": [one.to_dict() for one in drops]} if permutation else {}
+            more = {"permutation": drops} if permutation else {}
             print_json(found.to_dict() | {"note": as_options(found.note)} | more)
             return
     typer.echo(as_options(str(found)))
@@ -123,12 +122,12 @@ def explain(
         _print_drops(drops, None if whole else MOST_INPUTS)
 
 
-def _print_drops(drops: list[PermutationImportance], most: int | None) -> None:
+def _print_drops(drops: list[dict[str, Any]], most: int | None) -> None:
     """Print a line for each of the most important inputs."""
-    names = [f"  {visible(drop.name)}" for drop in drops[:most]]
+    names = [f"  {visible(drop['name'])}" for drop in drops[:most]]
     width = max(map(len, names))
     for name, drop in zip(names, drops, strict=False):
-        typer.echo(f"{name:<{width}}  {drop.mean:8.4f} ± {drop.std:.4f}")
+        typer.echo(f"{name:<{width}}  {drop['mean']:8.4f} ± {drop['std']:.4f}")
     if len(drops) > len(names):
         print_line(f"  ({counted(len(drops) - len(names), 'less important input')}; use --all)")
 

@@ -1,7 +1,5 @@
 """`quadric playground`: train networks in the browser."""
 
-from __future__ import annotations
-
 import errno
 from pathlib import Path
 from typing import Annotated

@@ -27,6 +27,7 @@ from quadric.apps.shell.commands._inputs import (
     open_model,
     split_names,
 )
+from quadric.apps.shell.tables._options import refuse
 from quadric.utils import write_whole
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ def model_figure(
     inputs: Sequence[str] | None = None,
     classes: Sequence[Any] | None = None,
 ) -> Figure:
-    """Draw the figure with this name; raise ValueError if it does not suit the model."""
+    """Draw the figure with this name; raise TableError if it does not suit the model."""
     from matplotlib.figure import Figure
 
     from quadric import plotting
@@ -146,11 +147,15 @@ def model_figure(
     classifies = classes_of(model) is not None
     unsuited = REGRESSORS_ONLY if classifies else CLASSIFIERS_ONLY
     suited = [name for name in WHAT if name not in unsuited]
-    if what not in suited:
-        kind = "classifier" if classifies else "regressor"
-        raise ValueError(f"--what {what} does not suit a {kind}. Use {', '.join(suited)}.")
-    if what in NEED_TARGET and y is None:
-        raise ValueError(f"--what {what} needs a table with the target: quadric plot MODEL DATA.")
+    kind = "classifier" if classifies else "regressor"
+    refuse(
+        {
+            f"--what {what} does not suit a {kind}. Use {', '.join(suited)}.": what not in suited,
+            f"--what {what} needs a table with the target: quadric plot MODEL DATA.": (
+                what in NEED_TARGET and y is None
+            ),
+        }
+    )
     figure = Figure(figsize=(7.2, 5.2), layout="constrained", dpi=150)
     ax = figure.subplots() if what in ON_ONE_PLOT else None
     draw: dict[str, Callable[[], Any]] = {
@@ -205,14 +210,14 @@ def _classes(labels: Any, names: list[str]) -> list[Any] | None:
     """Return the model's classes with these names; None if no names are given."""
     if not names:
         return None
-    if labels is None:
-        raise ValueError("--classes needs a classifier, but this model predicts numbers.")
-    by_text = {str(label): label for label in labels}
-    if len(set(names)) < 2 or not set(names) <= set(by_text):
-        raise ValueError(
+    by_text = {} if labels is None else {str(label): label for label in labels}
+    refuse(
+        {
+            "--classes needs a classifier, but this model predicts numbers.": labels is None,
             f"--classes takes two or more of the model's classes, {', '.join(by_text)}. "
-            f"Got {', '.join(names)}."
-        )
+            f"Got {', '.join(names)}.": len(set(names)) < 2 or not set(names) <= set(by_text),
+        }
+    )
     return [by_text[name] for name in names]
 
 

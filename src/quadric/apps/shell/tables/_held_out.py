@@ -26,6 +26,7 @@ from quadric.apps.shell.tables._evaluation import (
     shown,
     trivial_outputs,
 )
+from quadric.apps.shell.tables._options import applying
 from quadric.apps.shell.tables._saved_model import TableNetwork
 from quadric.apps.shell.tables._schema import (
     Schema,
@@ -308,15 +309,16 @@ class _Rows:
 
     def notes(self) -> list[str]:
         unknown = [f"{name!r} ({count})" for name, count in self.unknown.items()]
-        sentences = {
-            f"Ignored {counted(self.without_target, 'row')} without a value for "
-            f"{self.schema.target!r}.": self.without_target,
-            f"Ignored {counted(self.empty, 'row')} for which the model makes no "
-            "prediction.": self.empty,
-            f"Ignored {counted(self.unknown.total(), 'row')} of classes that the model does not "
-            f"know and never predicts: {listed(unknown)}.": unknown,
-        }
-        return [sentence for sentence, applies in sentences.items() if applies]
+        return applying(
+            {
+                f"Ignored {counted(self.without_target, 'row')} without a value for "
+                f"{self.schema.target!r}.": self.without_target,
+                f"Ignored {counted(self.empty, 'row')} for which the model makes no "
+                "prediction.": self.empty,
+                f"Ignored {counted(self.unknown.total(), 'row')} of classes that the model does "
+                f"not know and never predicts: {listed(unknown)}.": unknown,
+            }
+        )
 
 
 def _normalized(P: Array) -> Array:
@@ -409,14 +411,16 @@ def remarks_on_table(schema: Schema, *, may_use_cv: bool = False) -> list[Remark
         for label, count in zip(schema.classes, schema.class_counts, strict=True)
         if count < FEW_OF_A_CLASS
     ]
-    few = {
-        f"There are only {counted(rows, 'row')}, so the scores are uncertain.{advice}": (
-            rows < FEW_ROWS
-        ),
-        f"Classes with too few rows to learn from: {listed(rare, 5)}.": rare,
-    }
+    few = applying(
+        {
+            f"There are only {counted(rows, 'row')}, so the scores are uncertain.{advice}": (
+                rows < FEW_ROWS
+            ),
+            f"Classes with too few rows to learn from: {listed(rare, 5)}.": rare,
+        }
+    )
     remarks = [(Rank.COLUMNS, finding.sentence) for finding in schema.findings]
-    return remarks + [(Rank.FEW_ROWS, text) for text, applies in few.items() if applies]
+    return remarks + [(Rank.FEW_ROWS, text) for text in few]
 
 
 def remarks_on_duplicates(train: tuple[Any, Array], test: tuple[Any, Array]) -> list[Remark]:

@@ -78,6 +78,11 @@ def is_table_description(value: Any) -> TypeGuard[dict[str, Any]]:
     return isinstance(value, dict) and {"columns", "target", "task"} <= set(value)
 
 
+def applying(sentences: Mapping[str, object]) -> list[str]:
+    """Return the sentences whose condition is true."""
+    return [sentence for sentence, applies in sentences.items() if applies]
+
+
 def refuse(problems: Mapping[str, object]) -> None:
     """Raise TableError with the first of these sentences whose condition is true."""
     if problem := first_applying(problems):

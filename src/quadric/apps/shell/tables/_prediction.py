@@ -19,6 +19,7 @@ from quadric.apps.shell.tables._options import (
     PARQUET,
     TAB_SEPARATED,
     WRITTEN,
+    applying,
     check_columns,
     refuse,
 )
@@ -131,20 +132,23 @@ class Predicted:
         """Return the counts and the scores as sentences."""
         missing = [f"{name!r} ({count})" for name, count in (+self.missing).items()]
         reason = "without any value" if self.imputes else "with a missing number"
-        sentences = {
-            f"Columns that the model does not use: {listed(map(repr, self.unused))}.": self.unused,
-            **{
-                f"Category not seen in training: {counted(count, 'value')} of {name!r}, encoded "
-                "as none of the known categories.": count
-                for name, count in self.unknown.items()
-            },
-            f"Imputed missing values in {listed(missing, 8)}.": self.imputes and missing,
-            f"Made no prediction for {counted(self.empty, 'row')} {reason}.": self.empty,
-            f"Added an apostrophe in front of {counted(self.formulas, 'string')} that a "
-            "spreadsheet would evaluate as a formula; --raw-csv turns this off.": self.formulas,
-            f"The predictions are not scored: {self.problem}": self.problem,
-        }
-        notes = [sentence for sentence, applies in sentences.items() if applies]
+        notes = applying(
+            {
+                f"Columns that the model does not use: {listed(map(repr, self.unused))}.": (
+                    self.unused
+                ),
+                **{
+                    f"Category not seen in training: {counted(count, 'value')} of {name!r}, "
+                    "encoded as none of the known categories.": count
+                    for name, count in self.unknown.items()
+                },
+                f"Imputed missing values in {listed(missing, 8)}.": self.imputes and missing,
+                f"Made no prediction for {counted(self.empty, 'row')} {reason}.": self.empty,
+                f"Added an apostrophe in front of {counted(self.formulas, 'string')} that a "
+                "spreadsheet would evaluate as a formula; --raw-csv turns this off.": self.formulas,
+                f"The predictions are not scored: {self.problem}": self.problem,
+            }
+        )
         if scores := self.scores:
             rows, target = counted(self.scored, "row"), self.schema.target
             texts = [form.format(scores[name]) for name, form in FORMS.items() if name in scores]
@@ -364,12 +368,13 @@ class CertifiedTable:
     def notes(self) -> list[str]:
         """Return sentences about rows without a prediction and radii that are lower bounds."""
         missing = self.count - len(self.numbers)
-        sentences = {
-            f"Certified nothing for {counted(missing, 'row')} without a prediction.": missing,
-            "The network has several layers that do not fold to one. The radii are lower bounds, "
-            "and there are no distances.": not self.radii.exact,
-        }
-        return [sentence for sentence, applies in sentences.items() if applies]
+        return applying(
+            {
+                f"Certified nothing for {counted(missing, 'row')} without a prediction.": missing,
+                "The network has several layers that do not fold to one. The radii are lower "
+                "bounds, and there are no distances.": not self.radii.exact,
+            }
+        )
 
 
 def certify_table(

@@ -20,7 +20,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from quadric.apps.shell.tables._options import DECIMAL_COMMA
+from quadric.apps.shell.tables._options import DECIMAL_COMMA, applying
 from quadric.checks import Array
 from quadric.errors import TableError
 from quadric.utils import counted, listed
@@ -191,8 +191,7 @@ class Schema:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the schema as JSON values."""
-        state: dict[str, Any] = json.loads(json.dumps(asdict(self)))
-        return state
+        return json.loads(json.dumps(asdict(self)))
 
     @classmethod
     def from_dict(cls, state: Any) -> Self:
@@ -225,14 +224,15 @@ class Schema:
         if len(notes) > 12:
             notes = [*notes[:10], f"{len(notes) - 10} more columns are not used."]
         missing = [f"{c.name!r} ({c.missing})" for c in self.columns if c.missing]
-        sentences = {
-            **dict.fromkeys([finding.sentence for finding in self.findings] + notes, True),
-            f"Ignored {counted(self.missing_targets, 'row')} without a value for "
-            f"{self.target!r}.": self.missing_targets,
-            f"Imputed missing values in {listed(missing, 8)}: numbers with the column's mean, "
-            "categories with a separate category, 'missing'.": missing,
-        }
-        return [sentence for sentence, applies in sentences.items() if applies]
+        return applying(
+            {
+                **dict.fromkeys([finding.sentence for finding in self.findings] + notes, True),
+                f"Ignored {counted(self.missing_targets, 'row')} without a value for "
+                f"{self.target!r}.": self.missing_targets,
+                f"Imputed missing values in {listed(missing, 8)}: numbers with the column's mean, "
+                "categories with a separate category, 'missing'.": missing,
+            }
+        )
 
 
 SCHEMA_FIELDS: dict[str, Check] = {

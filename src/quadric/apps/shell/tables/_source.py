@@ -19,6 +19,7 @@ import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -215,8 +216,8 @@ def open_table(path: str | Path, table_format: TableFormat | None = None) -> Sou
 def _open_files(files: Mapping[Path, Path], table_format: TableFormat) -> list[Source]:
     """Open files, given with their names in messages."""
     versions: dict[Path, dict[str, int]] = {}
+    contents: dict[Path, tuple[Any, ...]] = {}  # the columns, the frames and the unnamed columns
     parquet: dict[Path, Path] = {}
-    readers: dict[Path, CsvFile | ParquetFile] = {}
     for file, name in files.items():
         try:
             # by name, as in later checks: Windows may report another time for an open file
@@ -226,24 +227,17 @@ def _open_files(files: Mapping[Path, Path], table_format: TableFormat) -> list[S
             if is_parquet:
                 parquet[file] = name
             else:
-                readers[file] = CsvFile(name, file, table_format.encoding)
+                csv = CsvFile(name, file, table_format.encoding)
+                contents[file] = csv.columns, csv.frames, csv.unnamed
         except OSError as error:
             raise cannot_read(name, error) from None
     if parquet and table_format.encoding is not None:
         raise TableError("--encoding is for CSV files; text in Parquet files is always UTF-8.")
     if parquet:
-        readers |= _read_in_another_process(parquet)
-    found = [readers[file] for file in files]
+        contents |= _read_in_another_process(parquet)
     return [
-        Source(
-            one.path,
-            {one.file: versions[one.file]},
-            one.columns,
-            one.frames,
-            one.unnamed,
-            table_format,
-        )
-        for one in found
+        Source(name, {file: versions[file]}, *contents[file], table_format)
+        for file, name in files.items()
     ]
 
 
@@ -319,48 +313,24 @@ def _joined_parts(path: Path, parts: Sequence[Source]) -> Source:
     )
 
 
-@dataclass(frozen=True)
-class ParquetFile:
-    """A Parquet file that has been read once in another process.
+def _parquet_frames(file: Path, name: Path, rows: int) -> Iterator[pl.DataFrame]:
+    """Yield the rows in batches; raise TableError unless there are as many as before."""
+    from quadric.apps.shell.tables._parquet_probe import READ_ERRORS, as_in_csv, read_batches
 
-    Attributes
-    ----------
-    path : Path
-        The name of the file in error messages.
-    file : Path
-        The file to read.
-    columns : tuple of str
-        The column names.
-    rows : int
-        The number of rows.
-    unnamed : tuple of str
-        No column, unlike in a CSV file.
-    """
-
-    path: Path
-    file: Path
-    columns: tuple[str, ...]
-    rows: int
-    unnamed: tuple[str, ...] = ()
-
-    def frames(self) -> Iterator[pl.DataFrame]:
-        """Yield the rows in batches; raise TableError unless there are as many as before."""
-        from quadric.apps.shell.tables._parquet_probe import READ_ERRORS, as_in_csv, read_batches
-
-        read = 0
-        try:
-            for frame in read_batches(self.file):
-                read += len(frame)
-                if len(frame):
-                    yield as_in_csv(frame)
-        except READ_ERRORS as error:
-            raise _damaged(self.path, str(error)) from None
-        if read != self.rows:
-            raise _damaged(self.path, f"only {read} of {self.rows} rows can be read")
+    read = 0
+    try:
+        for frame in read_batches(file):
+            read += len(frame)
+            if len(frame):
+                yield as_in_csv(frame)
+    except READ_ERRORS as error:
+        raise _damaged(name, str(error)) from None
+    if read != rows:
+        raise _damaged(name, f"only {read} of {rows} rows can be read")
 
 
-def _read_in_another_process(files: Mapping[Path, Path]) -> dict[Path, ParquetFile]:
-    """Read whole files, and return their columns and numbers of rows.
+def _read_in_another_process(files: Mapping[Path, Path]) -> dict[Path, tuple[Any, ...]]:
+    """Read whole Parquet files, and return the contents that `_open_files` needs.
 
     Parameters
     ----------
@@ -398,7 +368,8 @@ def _read_in_another_process(files: Mapping[Path, Path]) -> dict[Path, ParquetFi
             raise _damaged(name, answer["error"])
         if not answer["columns"]:
             raise TableError(f"{name} has no columns.")
-        found[file] = ParquetFile(name, file, tuple(answer["columns"]), answer["rows"])
+        frames = partial(_parquet_frames, file, name, answer["rows"])
+        found[file] = tuple(answer["columns"]), frames, ()
     if b"panicked at" in done.stderr:
         which = names[0] if len(names) == 1 else f"one of {len(names)} parts"
         raise _damaged(which, "its reader panicked")
