@@ -14,63 +14,81 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from quadric.apps.shell.commands._console import as_options
+from quadric import files
+from quadric.apps.shell.commands._console import as_options, print_notes
+from quadric.apps.shell.commands._inputs import inputs_and_labels, open_model
 from quadric.apps.shell.commands._plot import figure_bytes, model_figure
-from quadric.apps.shell.tables import Schema, Source, TableNetwork, TestTable
+from quadric.apps.shell.tables import (
+    OpenedModel,
+    Schema,
+    Source,
+    TableFormat,
+    TableNetwork,
+    TestTable,
+    Trained,
+    evaluate_table,
+)
 from quadric.apps.shell.tables._evaluation import shown
 from quadric.apps.shell.tables._held_out import values_at
 from quadric.apps.shell.tables._options import is_pattern
 from quadric.explain import explain
 from quadric.plotting import calibration_figure, residuals_figure
-from quadric.utils import counted, listed, require, rounded
+from quadric.utils import counted, listed, require, rounded, write_whole
 
 LISTED_ROWS = 10
 MOST_COLUMNS = 6  # of a listed row, so that it fits on paper
 MOST_DRAWN = 2000  # rows drawn or averaged over; more would take longer and show the same
 
 
-def report_page(
+def write_report(
+    model: Path,
+    table: Path | Source,
     path: Path,
-    model: Any,
-    schema: Schema,
-    source: Source,
-    found: TestTable,
-    *,
-    about: dict[str, Any],
-    points: tuple[Any, Any],
-    how: str,
-    remarks: list[str],
-    notes: list[str],
-) -> str:
-    """Return the report of a model as a self-contained HTML page.
+    seed: int = 0,
+    trained: Trained | None = None,
+    table_format: TableFormat | None = None,
+) -> None:
+    """Score a saved model on a table and write the report, a self-contained HTML page.
+
+    If the model was just trained, the page contains the scores and remarks of `train`.
+    """
+    opened = open_model(model, table, table_format)
+    schema, source = opened.table
+    if trained is None:
+        found = evaluate_table(opened.model, schema, source, linear=opened.linear, seed=seed)
+        how = f"the rows of {source.path.name}"
+        print_notes(opened.notes + found.notes)
+        remarks = found.remarks(balanced=opened.balanced)
+    else:
+        assert trained.tested is not None
+        found, how, remarks = trained.tested, trained.how, trained.remarks
+    page = _page(model, opened, found, how, remarks)
+    write_whole(path, page.encode(errors="replace"))
+
+
+def _page(path: Path, opened: OpenedModel, found: TestTable, how: str, remarks: list[str]) -> str:
+    """Return the page.
 
     Parameters
     ----------
     path : Path
         The model file.
-    model : estimator
-    schema : Schema
-    source : Source
-        The test table.
+    opened : OpenedModel
+        The model and the test table.
     found : TestTable
         The scores on the test table.
-    about : dict
-        The description of the model file; see `quadric.files.info`.
-    points : (DataFrame, array)
-        Complete rows of the table and their targets, for the plots and the explanation.
     how : str
         A description of the rows on which the scores are computed.
-    remarks, notes : list of str
-        Sentences about the model and the table.
-
-    Returns
-    -------
-    str
+    remarks : list of str
+        Sentences about the model.
     """
     require("jinja2", extra="cli", by="The report")
     import jinja2
 
+    model, (schema, source) = opened.model, opened.table
+    points, about = inputs_and_labels(opened), files.info(path)
     evaluation = found.evaluation
+    first = ("accuracy", "ROC AUC") if schema.classes else ("R²", "MAE")  # at the top of the page
     explanation, why_not = _explained(model, points[0], schema)
     importances = [] if explanation is None else explanation.importances
     important = [one.name for one in importances if one.name in schema.names]
@@ -83,7 +101,7 @@ def report_page(
         evaluation=evaluation,
         score_table=evaluation.score_table(),
         class_table=evaluation.class_table(),
-        summary=_summary(found, schema),
+        summary=[{"name": name, **vars(evaluation.scores[name])} for name in first],
         shown=shown,
         largest=largest,
         most_classes=15,
@@ -97,8 +115,9 @@ def report_page(
         figures=_figures(model, points, found, schema),
         how=how,
         remarks=remarks,
-        notes=notes,
+        notes=opened.notes + found.notes,
         about=about,
+        table_hash=source.fingerprint()["content"],
         trained_on=about["extra"].get("data") if isinstance(about["extra"], dict) else None,
     )
 
@@ -200,12 +219,6 @@ def usage(path: Path, model: Any, schema: Schema, source: Source) -> dict[str, s
         "Python": python,
         "ONNX": f"quadric export {file} {onnx}",
     }
-
-
-def _summary(found: TestTable, schema: Schema) -> list[dict[str, Any]]:
-    """Return the two most important scores for the top of the page."""
-    names = ("accuracy", "ROC AUC") if schema.classes else ("R²", "MAE")
-    return [{"name": name, **vars(found.evaluation.scores[name])} for name in names]
 
 
 def _figures(

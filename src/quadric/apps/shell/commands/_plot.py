@@ -106,8 +106,7 @@ def plot(
         }
     )
     ending = f"-{what}" if what else ""
-    path = Path(f"{model.stem}{ending}.png") if output is None else output
-    path = output_path(path, inputs=[model, data])
+    path = output_path(output or Path(f"{model.stem}{ending}.png"), inputs=[model, data])
     check_picture(path)
     with errors_as_one_line(ValueError, TypeError):
         opened = open_model(model, data, table_format)
@@ -115,8 +114,7 @@ def plot(
         if image_shape is not None:
             figure = _eigenvectors(opened, _rows_and_columns(image_shape))
         else:
-            default = "boundaries" if opened.view.classes is not None else "surface"
-            what = what or default
+            what = what or ("boundaries" if opened.view.classes is not None else "surface")
             X, y = (None, None) if what in NEED_NO_ROWS else _rows(opened)
             pair = split_names(inputs or "") or None
             chosen = _classes(opened.view.classes, split_names(classes or ""))

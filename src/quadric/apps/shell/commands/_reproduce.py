@@ -249,9 +249,8 @@ def _images(data_dir: Path | None, stderr: Console) -> ImageData:
     """Load MNIST; if it cannot be downloaded, warn and load scikit-learn's digits instead."""
     from quadric import datasets
 
-    waiting = stderr.status("looking for MNIST") if stderr.is_terminal else contextlib.nullcontext()
     try:
-        with waiting:
+        with stderr.status("looking for MNIST"):  # only on a terminal
             return datasets.mnist(data_dir)
     except DatasetUnavailableError as error:
         stderr.print(

@@ -31,7 +31,6 @@ from quadric.apps.shell.commands._inputs import (
     check_exists,
     column_names,
 )
-from quadric.apps.shell.commands._report import write_report
 from quadric.apps.shell.tables._options import (
     ColumnOptions,
     Settings,
@@ -148,6 +147,8 @@ def train(
             extra["linear"] = linear  # a baseline for `quadric evaluate`
         quadric.save(trained.model, path, extra=extra)
         if report_page is not None:
+            from quadric.apps.shell._report_page import write_report
+
             write_report(path, test_source or source, report_page, settings.seed, trained)
         if stream:
             checkpoint.remove()

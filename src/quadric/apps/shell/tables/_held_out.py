@@ -38,12 +38,11 @@ from quadric.apps.shell.tables._schema import (
     to_numbers,
     to_text,
 )
-from quadric.apps.shell.tables._source import Source
+from quadric.apps.shell.tables._source import ROWS_AT_ONCE, Source
 from quadric.checks import Array
 from quadric.errors import TableError
 from quadric.utils import counted, listed
 
-ROWS_AT_ONCE = 20_000
 MOST_NUMBERS = 2**23  # maximum number of predicted numbers kept per model or baseline
 MOST_REMARKS = 3
 FEW_ROWS = 100

@@ -91,11 +91,13 @@ def refuse(problems: Mapping[str, object]) -> None:
 
 def check_columns(names: Iterable[str], columns: Sequence[str]) -> None:
     """Raise TableError for the first name that is not one of the columns."""
-    for name in names:
-        if name not in columns:
-            raise TableError(
-                f"there is no column {name!r}. The columns are {listed(map(repr, columns))}."
-            )
+    known = listed(map(repr, columns))
+    refuse(
+        {
+            f"there is no column {name!r}. The columns are {known}.": name not in columns
+            for name in names
+        }
+    )
 
 
 @dataclass(frozen=True)

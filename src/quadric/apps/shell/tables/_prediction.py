@@ -31,14 +31,13 @@ from quadric.apps.shell.tables._schema import (
     labels,
     predictable_rows,
 )
-from quadric.apps.shell.tables._source import Source
+from quadric.apps.shell.tables._source import ROWS_AT_ONCE, Source
 from quadric.certify import Radii, counterfactual, radius
 from quadric.checks import Array
 from quadric.errors import TableError
 from quadric.models import ModelView, classes_of
 from quadric.utils import counted, listed, replacing, visible
 
-ROWS_AT_ONCE = 20_000
 NUMBERS_AT_ONCE = 2**24  # maximum number of entries in the dense input matrix of one batch
 FORMS = {
     "accuracy": "accuracy {:.3f}",

@@ -26,7 +26,7 @@ from quadric.apps.shell.tables._schema import (
     labels,
 )
 from quadric.apps.shell.tables._schema_inference import ColumnProfile, profile_batch
-from quadric.apps.shell.tables._source import Source
+from quadric.apps.shell.tables._source import ROWS_AT_ONCE, Source
 from quadric.checks import Array
 from quadric.errors import ModelFileError, TableError
 from quadric.models import (
@@ -39,8 +39,6 @@ from quadric.models import (
 )
 from quadric.network import Network
 from quadric.utils import first_applying, listed
-
-ROWS_AT_ONCE = 20_000
 
 
 @dataclass
@@ -80,10 +78,10 @@ class OpenedModel:
         extra = extra if isinstance(extra, dict) else {}
         if is_table_description(extra.get("table")):
             view = ModelView.of(model)
-            schema, linear = _schema_in(extra["table"], view), None
-            if view.transformers:  # they compute the columns of the baseline
-                stored = extra.get("linear")
-                linear = LinearBaseline.from_dict(stored, schema, view.network.n_inputs)
+            schema = _schema_in(extra["table"], view)
+            # the transformers compute the columns of the baseline
+            stored = extra.get("linear") if view.transformers else None
+            linear = LinearBaseline.from_dict(stored, schema, view.network.n_inputs)
             return cls(model, schema, source, linear=linear)
         if isinstance(model, Network):
             network = TableNetwork(model, extra, source)

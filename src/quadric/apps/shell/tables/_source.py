@@ -32,6 +32,9 @@ from quadric.utils import SHARE, available_bytes, open_regular
 if TYPE_CHECKING:
     import polars as pl
 
+    # the columns, a function that returns the rows, and the columns without a name
+    Content = tuple[tuple[str, ...], Callable[[], Iterator[pl.DataFrame]], tuple[str, ...]]
+
 CHANGES = {
     "st_dev": "it was replaced by another file",
     "st_ino": "it was replaced by another file",
@@ -41,6 +44,7 @@ CHANGES = {
 }
 PROBE = Path(__file__).with_name("_parquet_probe.py")
 LONGEST_REASON = 200  # characters of a message about a damaged Parquet file
+ROWS_AT_ONCE = 20_000  # in a batch for a model
 HASHED_BLOCK = 1 << 16  # bytes
 HASHED_BLOCKS = 64  # a single file of up to 4 MiB is hashed in full
 
@@ -216,7 +220,7 @@ def open_table(path: str | Path, table_format: TableFormat | None = None) -> Sou
 def _open_files(files: Mapping[Path, Path], table_format: TableFormat) -> list[Source]:
     """Open files, given with their names in messages."""
     versions: dict[Path, dict[str, int]] = {}
-    contents: dict[Path, tuple[Any, ...]] = {}  # the columns, the frames and the unnamed columns
+    contents: dict[Path, Content] = {}
     parquet: dict[Path, Path] = {}
     for file, name in files.items():
         try:
@@ -329,8 +333,8 @@ def _parquet_frames(file: Path, name: Path, rows: int) -> Iterator[pl.DataFrame]
         raise _damaged(name, f"only {read} of {rows} rows can be read")
 
 
-def _read_in_another_process(files: Mapping[Path, Path]) -> dict[Path, tuple[Any, ...]]:
-    """Read whole Parquet files, and return the contents that `_open_files` needs.
+def _read_in_another_process(files: Mapping[Path, Path]) -> dict[Path, Content]:
+    """Read whole Parquet files, and return their contents.
 
     Parameters
     ----------
@@ -358,7 +362,7 @@ def _read_in_another_process(files: Mapping[Path, Path]) -> dict[Path, tuple[Any
     except OSError as error:
         raise TableError(f"cannot start a process to read {names[0]}: {error.strerror}.") from None
     lines = done.stdout.splitlines()
-    found = {}
+    found: dict[Path, Content] = {}
     for k, (file, name) in enumerate(files.items()):
         try:
             answer = json.loads(lines[k] if k < len(lines) else b"")
