@@ -88,11 +88,15 @@ def explain(
     with errors_as_one_line(ValueError, TypeError):
         opened = open_model(model, data, table_format)
 
-        from quadric.explain import explain as explain_model, permutation_importances
+        from quadric.explain import (
+            explain as explain_model,
+            permutation_importances,
+            spectrum as spectrum_of,
+        )
 
         print_notes(opened.notes)
         if spectrum:
-            _print_spectrum(opened.model, None if whole else top or 3, as_json)
+            _print_spectrum(spectrum_of(opened.model), None if whole else top or 3, as_json)
             return
         if row is not None:
             _print_row(opened, row, as_json)
@@ -132,11 +136,8 @@ def _print_drops(drops: list[dict[str, Any]], most: int | None) -> None:
         print_line(f"  ({counted(len(drops) - len(names), 'less important input')}; use --all)")
 
 
-def _print_spectrum(model: Any, top: int | None, as_json: bool) -> None:
-    """Print the spectrum with `top` eigenvectors per class, or with all of them and all classes."""
-    from quadric.explain import spectrum
-
-    found = spectrum(model)
+def _print_spectrum(found: Any, top: int | None, as_json: bool) -> None:
+    """Print a spectrum with `top` eigenvectors per class, or with all of them and all classes."""
     shown = len(found.names) if top is None else top
     if as_json:
         print_json(found.to_dict(shown))

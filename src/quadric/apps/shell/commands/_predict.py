@@ -55,10 +55,9 @@ def predict(
     memory. The output file appears only when it is complete. If the table contains the target,
     the scores are printed to stderr.
     """
-    to_stdout = str(output) == "-"
-    if to_stdout and as_json:
+    path = None if str(output) == "-" else output
+    if path is None and as_json:
         raise typer.BadParameter("--json needs a file for the predictions: -o predictions.csv.")
-    path = None if to_stdout else output
     if path is not None:
         check_written(output_path(path, inputs=[model, data]))
     with errors_as_one_line():

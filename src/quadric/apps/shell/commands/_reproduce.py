@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
@@ -28,9 +28,6 @@ from quadric.apps.shell.commands._console import (
 )
 from quadric.errors import DatasetUnavailableError, DivergenceError, StoreError
 from quadric.utils import counted, visible
-
-if TYPE_CHECKING:
-    from quadric.datasets import ImageData
 
 ExperimentName = StrEnum(
     "ExperimentName",
@@ -219,10 +216,7 @@ def _run(
 ) -> Iterator[paper.Outcome]:
     """Run the experiments one after another, with a progress bar on stderr."""
     stderr = make_console(stderr=True)
-    if any(experiment.needs_images for experiment in chosen.values()):
-        context = replace(context, images=_images(data_dir, stderr))
-    if any(experiment.needs_fashion for experiment in chosen.values()):
-        context = replace(context, fashion=_fashion(data_dir, stderr))
+    context = _with_images(context, chosen, data_dir, stderr)
     seconds = sum(experiment.estimate(context) for experiment in chosen.values())
     if seconds > 5:
         text = f"{seconds / 60:.0f} minutes" if seconds > 90 else f"{seconds:.0f} seconds"
@@ -245,33 +239,39 @@ def _run(
                 yield experiment.run(replace(context, progress=progress))
 
 
-def _images(data_dir: Path | None, stderr: Console) -> ImageData:
-    """Load MNIST; if it cannot be downloaded, warn and load scikit-learn's digits instead."""
+def _with_images(
+    context: paper.Context,
+    chosen: Mapping[str, paper.Experiment],
+    data_dir: Path | None,
+    stderr: Console,
+) -> paper.Context:
+    """Load the images that the experiments need; warn about those that cannot be downloaded.
+
+    scikit-learn's digits replace MNIST, and Fashion-MNIST is left out.
+    """
     from quadric import datasets
 
-    try:
-        with stderr.status("looking for MNIST"):  # only on a terminal
-            return datasets.mnist(data_dir)
-    except DatasetUnavailableError as error:
-        stderr.print(
-            f"MNIST is not available: {visible(str(error))}\nUsing scikit-learn's 8x8 digits "
-            "instead. The results are labeled accordingly and cannot be compared with the paper's.",
-            style="yellow",
-        )
-        return datasets.digits()
-
-
-def _fashion(data_dir: Path | None, stderr: Console) -> ImageData | None:
-    """Load Fashion-MNIST; if it cannot be downloaded, warn and return None."""
-    from quadric import datasets
-
-    try:
-        return datasets.fashion_mnist(data_dir)
-    except DatasetUnavailableError as error:
-        stderr.print(
-            f"Fashion-MNIST is not available and is left out: {visible(str(error))}", style="yellow"
-        )
-        return None
+    if any(experiment.needs_images for experiment in chosen.values()):
+        try:
+            with stderr.status("looking for MNIST"):  # shown only on a terminal
+                context = replace(context, images=datasets.mnist(data_dir))
+        except DatasetUnavailableError as error:
+            stderr.print(
+                f"MNIST is not available: {visible(str(error))}\nUsing scikit-learn's 8x8 digits "
+                "instead. The results are labeled accordingly and cannot be compared with the "
+                "paper's.",
+                style="yellow",
+            )
+            context = replace(context, images=datasets.digits())
+    if any(experiment.needs_fashion for experiment in chosen.values()):
+        try:
+            context = replace(context, fashion=datasets.fashion_mnist(data_dir))
+        except DatasetUnavailableError as error:
+            stderr.print(
+                f"Fashion-MNIST is not available and is left out: {visible(str(error))}",
+                style="yellow",
+            )
+    return context
 
 
 def _plain(outcome: paper.Outcome) -> dict[str, Any]:
