@@ -1,8 +1,9 @@
 """The command-line interface: one file per command, plus shared code.
 
 `_console` prints output and reports errors, and `_inputs` opens model files and tables. A command
-may take dataclasses, whose fields are its options (`_inputs.with_options`). It imports the packages
-it needs when it runs, so that `quadric --help` is fast. Start with `main`.
+may take dataclasses, whose fields are its options (`_inputs.with_options`). So that
+`quadric --help` is fast, it imports slow packages when it runs; the names of `tables` and of
+`apps.paper` are imported on first use. Start with `main`.
 """
 
 import io
