@@ -296,11 +296,11 @@ def outcome(rows: Sequence[Row], data: str, seeds: int, epochs: int, *, full: bo
 
 def _claim(error: str, rows: Sequence[Row], has_data: bool, full: bool) -> Claim:
     """Judge one error by its rows, if the run is full and has the paper's data."""
-    judged, why = verdict(rows), ""
-    if not (full and has_data):
-        judged, why = Verdict.UNKNOWN, f"; {NEEDS_FULL}" + (" and MNIST" if full else "")
-    elif judged is Verdict.UNKNOWN:
-        why = "; the differences from the paper do not decide it"
+    judged, why = Verdict.UNKNOWN, f"; {NEEDS_FULL}" + (" and MNIST" if full else "")
+    if full and has_data:
+        judged = verdict(rows)
+        undecided = "; the differences from the paper do not decide it"
+        why = undecided if judged is Verdict.UNKNOWN else ""
     return Claim(
         CLAIMS[error],
         "the equations as printed, without results for other forms",

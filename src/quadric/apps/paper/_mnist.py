@@ -157,7 +157,6 @@ def tables(cells: Sequence[Cell], data: ImageData, compared: bool) -> list[Table
     """Return all tables; those with the paper's numbers only if the data are the paper's."""
     ours = {cell.key: cell.ours for cell in cells}
     theirs = {cell.key: cell.paper for cell in cells if cell.paper is not None}
-    pixels = data.X_train.shape[1]
     return [
         *([_comparison(cells), _not_reproduced(cells), _extremes(cells)] if compared else []),
         samples_table(
@@ -182,7 +181,10 @@ def tables(cells: Sequence[Cell], data: ImageData, compared: bool) -> list[Table
             f"{data.name}_parameters",
             "Parameters of the networks",
             ("hidden", *MODELS),
-            [(h, *(parameters(h, model, pixels) for model in MODELS)) for h in WIDTHS],
+            [
+                (h, *(parameters(h, model, data.X_train.shape[1]) for model in MODELS))
+                for h in WIDTHS
+            ],
         ),
     ]
 

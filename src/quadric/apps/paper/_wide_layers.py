@@ -101,15 +101,18 @@ def _features(net: Network, recipe: Recipe, *images: Matrix) -> list[Array]:
 def _fitted(
     kind: str, F: Array, y: Array, alpha: float, settings: Mapping[str, Any]
 ) -> QuadraticClassifier:
-    model = QuadraticClassifier(
-        hidden_layer_sizes=(),
-        layer_kinds=kind,
-        solver="lbfgs",
-        alpha=alpha,
-        max_iter=settings["max_iter"],
-        random_state=0,
+    return fitted(
+        QuadraticClassifier(
+            hidden_layer_sizes=(),
+            layer_kinds=kind,
+            solver="lbfgs",
+            alpha=alpha,
+            max_iter=settings["max_iter"],
+            random_state=0,
+        ),
+        F,
+        y,
     )
-    return fitted(model, F, y)
 
 
 def parts(context: Context) -> list[Part]:

@@ -217,17 +217,16 @@ class Store(contextlib.AbstractContextManager["Store"]):
 
 def to_row(key: Key, run: Run) -> dict[str, Any]:
     """Return the row of the table `runs`, by column."""
-    task, result = run.task, run.result
     row = {
         **dict(zip(("recipe", "engine", "data"), key, strict=True)),
-        "size": task.size,
-        "hidden": task.hidden,
-        "kind": task.kind,
-        "seed": task.seed,
+        "size": run.task.size,
+        "hidden": run.task.hidden,
+        "kind": run.task.kind,
+        "seed": run.task.seed,
         # JSON writes the shortest text that reads back as the same number
-        "accuracies": json.dumps(result.accuracies),
-        "seconds": float(result.seconds),
-        "steps": result.visited,
+        "accuracies": json.dumps(run.result.accuracies),
+        "seconds": float(run.result.seconds),
+        "steps": run.result.visited,
         **asdict(run.environment),
         "finished_at": run.finished_at,
     }
