@@ -244,8 +244,14 @@ def line_style(k: int, **options: Any) -> dict[str, Any]:
 def legend_below(figure: Figure, ax: Any, columns: int, text: str = "{}", **options: Any) -> None:
     """Draw the legend of an axis below the whole figure; `text` is the form of its labels."""
     handles, labels = ax.get_legend_handles_labels()
-    options |= {"loc": "outside lower center", "ncols": columns, "frameon": False}
-    figure.legend(handles, [text.format(label) for label in labels], **options)
+    figure.legend(
+        handles,
+        [text.format(label) for label in labels],
+        loc="outside lower center",
+        ncols=columns,
+        frameon=False,
+        **options,
+    )
 
 
 # ---- studies: repeated runs, stored and compared -------------------------------------------------

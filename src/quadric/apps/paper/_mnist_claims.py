@@ -390,11 +390,10 @@ def signs(cells: Sequence[Cell]) -> tuple[list[Row], list[Row], list[Row]]:
         for key in paper
         if key[3] == "rpqnn" and (*key[:3], "ann") in paper
     }
-    same = {row: printed * mine > 0 for row, (printed, mine) in changes.items()}
     return (
         [row for row, (printed, _) in changes.items() if printed < 0],
-        [row for row in changes if same[row]],
-        [row for row in changes if not same[row]],
+        [row for row, (printed, mine) in changes.items() if printed * mine > 0],
+        [row for row, (printed, mine) in changes.items() if printed * mine <= 0],
     )
 
 
