@@ -198,10 +198,8 @@ def train_network(
 
 
 def _parameters(layer: Any) -> Parameters:
-    return {
-        name: np.array(getattr(layer, name))
-        for name in (array.replace("packed", "Q") for array in layer.arrays())
-    }
+    names = (name.replace("packed", "Q") for name in layer.arrays())
+    return {name: np.array(getattr(layer, name)) for name in names}
 
 
 def _outputs(layer: Parameters, a: Array) -> Array:

@@ -154,8 +154,10 @@ def train(task: StudyTask, settings: Mapping[str, Any], data: ImageData) -> Meas
         noise=settings["noise"] if with_noise else 0.0,
         decay=settings["decay"] if with_decay else 0.0,
     )
-    numbers = (settings[name] for name in ("ranks", "distances", "certified"))
-    return measure(network, data, *numbers), visited, network
+    measured = measure(
+        network, data, settings["ranks"], settings["distances"], settings["certified"]
+    )
+    return measured, visited, network
 
 
 def path_of(store: Store, study: Study, data: ImageData, task: StudyTask) -> Path:
@@ -313,6 +315,11 @@ class PublishedComparison:
         """Whether the means differ by at most `TOLERANCE`, as they are printed."""
         return None if self.difference is None else round(abs(self.difference), 2) <= TOLERANCE
 
+    @property
+    def rank_difference(self) -> float | None:
+        """Our mean effective rank minus the published one."""
+        return None if self.published.rank is None else self.rank.mean - self.published.rank
+
 
 def cells_of(finished: Finished) -> dict[Key, Sample]:
     """Summarize the runs by data set, variant and measure: percentages, effective ranks and radii.
@@ -356,7 +363,7 @@ def _about(cells: Cells, name: str, ranks: Sequence[int]) -> Iterator[str]:
     comparisons = {variant: compare(cells, name, variant) for variant in VARIANTS}
     if all(one.difference is not None for one in comparisons.values()):
         yield _accuracies(comparisons)
-    if all(one.published.rank for one in comparisons.values()):
+    if all(one.rank_difference is not None for one in comparisons.values()):
         yield _ranks(comparisons)
     yield _truncation(cells, name, ranks)
     yield _radii(cells, name)
@@ -365,10 +372,11 @@ def _about(cells: Cells, name: str, ranks: Sequence[int]) -> Iterator[str]:
 def _accuracies(comparisons: Mapping[str, PublishedComparison]) -> str:
     differences = {variant: one.difference or 0.0 for variant, one in comparisons.items()}
     largest = max(differences, key=lambda variant: abs(differences[variant]))
+    close = sum(bool(one.is_close) for one in comparisons.values())
     return (
-        f"{sum(bool(one.is_close) for one in comparisons.values())} of {len(comparisons)} mean "
-        f"accuracies are within {TOLERANCE} points of the published ones. The largest difference "
-        f"is {differences[largest]:+.2f} points ({TITLES[largest]})."
+        f"{close} of {len(comparisons)} mean accuracies are within {TOLERANCE} points of the "
+        f"published ones. The largest difference is {differences[largest]:+.2f} points "
+        f"({TITLES[largest]})."
     )
 
 
@@ -424,8 +432,7 @@ def comparison_table(cells: Cells) -> Table:
                 *(NAMES.get(name, name), TITLES[variant]),
                 *(one.published.accuracy, one.published.std),
                 *(one.ours.mean, one.ours.std, one.ours.runs, one.difference, one.is_close),
-                *(one.published.rank, one.rank.mean),
-                one.published.rank and one.rank.mean - one.published.rank,
+                *(one.published.rank, one.rank.mean, one.rank_difference),
             )
         )
     return Table(
