@@ -134,10 +134,14 @@ def train_clusters(seeds: int, epochs: int) -> Array:
     """Return accuracies in percent, shape (seeds, 2 versions, by thresholds and by argmax)."""
     data = [_clusters.data(seed) for seed in range(seeds)]
     rng = np.random.default_rng(0)
-    F = np.stack([features(X) for (X, _), _ in data])
-    Y = np.stack([np.eye(6)[y] for (_, y), _ in data])
-    start = rng.normal(0, 0.005, (seeds, 6, 6))
-    theta = train_signs(F, Y, start, _clusters.RATE, epochs, rng)
+    theta = train_signs(
+        np.stack([features(X) for (X, _), _ in data]),
+        np.stack([np.eye(6)[y] for (_, y), _ in data]),
+        rng.normal(0, 0.005, (seeds, 6, 6)),
+        _clusters.RATE,
+        epochs,
+        rng,
+    )
     tests = np.stack([features(X) for _, (X, _) in data])
     labels = np.stack([y for _, (_, y) in data])[:, None]
     z = tests[:, None] @ theta.swapaxes(2, 3)  # (seeds, 2 versions, samples, neurons)
@@ -152,11 +156,16 @@ def train_xor(negative: float = 0.0) -> Array:
     """
     X, y = datasets.xor()
     rng = np.random.default_rng(0)
-    F = np.repeat(features(X)[None], XOR_SEEDS, axis=0)
-    Y = np.repeat(np.where(y == 1, 1.0, negative)[None, :, None], XOR_SEEDS, axis=0)
     start = np.zeros((XOR_SEEDS, 1, 6))
     start[:, :, 3:] = rng.normal(size=(XOR_SEEDS, 1, 3))
-    theta = train_signs(F, Y, start, XOR_RATE, XOR_EPOCHS, rng)
+    theta = train_signs(
+        np.repeat(features(X)[None], XOR_SEEDS, axis=0),
+        np.repeat(np.where(y == 1, 1.0, negative)[None, :, None], XOR_SEEDS, axis=0),
+        start,
+        XOR_RATE,
+        XOR_EPOCHS,
+        rng,
+    )
     z = (theta @ features(X).T)[:, :, 0]  # (seeds, 2 versions, 4 points)
     return np.asarray(((z > 0) == (y == 1)).all(axis=2).sum(axis=0))
 
@@ -207,13 +216,10 @@ def run(context: Context) -> Outcome:
     seeds, epochs, cells = (10, 100, CELLS) if context.full else (3, 5, CELLS[:1])
     context.progress(0, 1, "ablation: the sign of w")
     rows = sign_rows(train_clusters(min(seeds, 5), epochs), train_xor(), epochs)
-    versions = (*CORRECTED.values(), *PRINTED)
-    cases = [
-        (data, version, *cell, seed)
-        for cell, version, seed in product(cells, versions, range(seeds))
-    ]
-    trained = np.reshape(context.map(train_network, cases, "ablation"), (-1, seeds))
-    accuracies = dict(zip(product(cells, versions), trained, strict=True))
+    trained = list(product(cells, (*CORRECTED.values(), *PRINTED)))
+    cases = [(data, version, *cell, seed) for cell, version in trained for seed in range(seeds)]
+    results = np.reshape(context.map(train_network, cases, "ablation"), (-1, seeds))
+    accuracies = dict(zip(trained, results, strict=True))
     paper = paper_table() if context.has_mnist else {}
     rows += [
         cell_row(
@@ -249,7 +255,6 @@ def cell_row(error: str, data: str, paper: Sample | None, corrected: Array, prin
 
 def outcome(rows: Sequence[Row], data: str, seeds: int, epochs: int, *, full: bool) -> Outcome:
     """Judge whether the authors can have trained with each error."""
-    by_error = {error: [row for row in rows if row[0] == error] for error in CLAIMS}
     z = ("z, corrected", "z, as printed")
     return Outcome(
         "ablation",
@@ -275,8 +280,8 @@ def outcome(rows: Sequence[Row], data: str, seeds: int, epochs: int, *, full: bo
         ],
         [
             _claim(error, mine, error == SIGN or data == "mnist", full)
-            for error, mine in by_error.items()
-            if mine
+            for error in CLAIMS
+            if (mine := [row for row in rows if row[0] == error])
         ],
         {"ablation": draw(rows)},
         {"seeds": seeds, "epochs": epochs, "data": data},
@@ -289,19 +294,20 @@ def outcome(rows: Sequence[Row], data: str, seeds: int, epochs: int, *, full: bo
 
 def _claim(error: str, rows: Sequence[Row], has_data: bool, full: bool) -> Claim:
     """Judge one error by its rows, if the run is full and has the paper's data."""
-    found = "; ".join(
-        f"{name}: {printed:.1f} % as printed, {corrected:.1f} % corrected"
-        + (f", paper {paper:g} %" if paper is not None else "")
-        for _, name, paper, corrected, printed, *_ in rows
-    )
-    judged = verdict(rows) if full and has_data else Verdict.UNKNOWN
-    why = "; the differences from the paper do not decide it" if judged is Verdict.UNKNOWN else ""
-    if not (full and has_data):
-        why = f"; {NEEDS_FULL}" + (" and MNIST" if full else "")
+    judged, why = Verdict.UNKNOWN, f"; {NEEDS_FULL}" + (" and MNIST" if full else "")
+    if full and has_data:
+        judged = verdict(rows)
+        undecided = "; the differences from the paper do not decide it"
+        why = undecided if judged is Verdict.UNKNOWN else ""
     return Claim(
         CLAIMS[error],
         "the equations as printed, without results for other forms",
-        found + why,
+        "; ".join(
+            f"{name}: {printed:.1f} % as printed, {corrected:.1f} % corrected"
+            + (f", paper {paper:g} %" if paper is not None else "")
+            for _, name, paper, corrected, printed, *_ in rows
+        )
+        + why,
         judged,
         Verdict.UNKNOWN,
         f"both forms from the same initial values; fails beyond {LIMIT:g} standard errors "
@@ -320,7 +326,7 @@ def verdict(rows: Sequence[Row]) -> Verdict:
 
 def draw(rows: Sequence[Row]) -> Figure:
     """Draw the accuracies of all rows: the paper, corrected and as printed."""
-    figure, ax = new_figure(9, 0.34 * len(rows) + 1.2)
+    figure, ax = new_figure(9, 0.34 * len(rows) + 1.2, grid="x")
     places = np.arange(len(rows))[::-1]
     for column, label, marker, k, size in (
         (2, "paper", "|", 2, 260),
@@ -331,6 +337,5 @@ def draw(rows: Sequence[Row]) -> Figure:
         ax.scatter(values, places, marker=marker, s=size, color=color_of(k), label=label)
     ax.set_yticks(places, [f"{row[0]}\n{row[1]}" for row in rows], fontsize=7)
     ax.set(xlabel="test accuracy, %", xlim=(0, 102))
-    ax.grid(axis="x", alpha=0.25)
     ax.legend(frameon=False, loc="lower left")
     return figure

@@ -115,12 +115,10 @@ def measure(
     """
     X, y = data.X_test / data.largest, data.y_test
     folded = fold(network)
-    accuracy = float((folded.logits(X).argmax(axis=1) == y).mean())
     # a rank above the number of pixels keeps all eigenvectors
     kept = [min(rank, X.shape[1]) for rank in ranks]
     # the publication truncates the matrices as they are
-    scores = truncation_scores(folded, X, y, kept, centered=False)
-    by_rank = dict(zip(*scores, strict=True))
+    by_rank = dict(zip(*truncation_scores(folded, X, y, kept, centered=False), strict=True))
     rows = np.linspace(0, len(X) - 1, min(n_certified, len(X))).astype(int)
     radii = radius(folded, X[rows])
     right = radii.predicted == y[rows]
@@ -129,7 +127,7 @@ def measure(
     # in the coordinates of the hidden layer, as in the publication
     hidden = spectrum(fold_bilinear(product["W"], product["U"], head["W"]))
     return (
-        accuracy,
+        float((folded.logits(X).argmax(axis=1) == y).mean()),
         float(hidden.effective_rank.mean()) / width,
         float(spectrum(folded, centered=False).effective_rank.mean()) / width,
         *(float(by_rank[rank]) for rank in kept),
@@ -144,11 +142,10 @@ def median_radius(radii: Array, n_pixels: int) -> float:
     return float(min(np.median(radii), longest) / longest) if len(radii) else 0.0
 
 
-def train(task: StudyTask, settings: Mapping[str, Any], data: ImageData | None) -> Measured:
+def train(task: StudyTask, settings: Mapping[str, Any], data: ImageData) -> Measured:
     """Train a network, measure it and return it."""
     from quadric.apps.paper._torch_networks import train_bilinear
 
-    assert data is not None
     _, with_noise, with_decay = VARIANTS[task.kind]
     network, visited = train_bilinear(
         task,
@@ -333,17 +330,19 @@ def cells_of(finished: Finished) -> dict[Key, Sample]:
     pixels = {part.data.name: part.data.X_train.shape[1] for part, _ in finished if part.data}
     cells = {}
     for (name, _, width, variant, measure), sample in samples(finished).items():
-        ranks = dict.fromkeys((RANK, INPUT_RANK), width / 100)
-        unit = (ranks | {MEDIAN: pixels[name] ** 0.5 / 100}).get(measure, 1.0)
-        cells[name, variant, measure] = sample.times(unit)
+        rank, radius = width / 100, pixels[name] ** 0.5 / 100
+        units = {RANK: rank, INPUT_RANK: rank, MEDIAN: radius}
+        cells[name, variant, measure] = sample.times(units.get(measure, 1.0))
     return cells
 
 
 def compare(cells: Cells, name: str, variant: str) -> PublishedComparison:
     """Return the published figures of a variant beside ours."""
-    published = PUBLISHED.get((name, variant), Published())
-    ours, rank = (cells[name, variant, measure] for measure in (ACCURACY, RANK))
-    return PublishedComparison(published, ours, rank)
+    return PublishedComparison(
+        PUBLISHED.get((name, variant), Published()),
+        cells[name, variant, ACCURACY],
+        cells[name, variant, RANK],
+    )
 
 
 def data_names(cells: Cells) -> list[str]:
@@ -522,7 +521,7 @@ def _panels(
     """
     names = data_names(cells)
     width = 4.6 * len(names) if len(names) > 1 else 6.0
-    figure, axes = new_figure(width, 3.7, 1, len(names), squeeze=False)
+    figure, axes = new_figure(width, 3.7, 1, len(names), grid="both", squeeze=False)
     for ax, name in zip(axes[0], names, strict=True):
         for k, (variant, title) in enumerate(TITLES.items()):
             ax.plot(
@@ -531,7 +530,6 @@ def _panels(
                 **line_style(k, linewidth=1.4, label=title, markevery=every),
             )
         ax.set_title(NAMES.get(name, name), fontsize=10)
-        ax.grid(alpha=0.25)
         ax.set(**options)
         ax.minorticks_off()
     axes[0, 0].set_ylabel(label)
@@ -551,12 +549,12 @@ def eigenvector_figures(
         data, seed = part.data, context.first_seed
         assert data is not None
         assert context.store is not None
-        paths = {
-            task.kind: path_of(context.store, part.study, data, task)
+        networks = {
+            task.kind: load(path)
             for task in part.tasks
             if task.seed == seed
+            and (path := path_of(context.store, part.study, data, task)).exists()
         }
-        networks = {variant: load(path) for variant, path in paths.items() if path.exists()}
         if networks:
             figures[f"bilinear_eigenvectors_{data.name}"] = eigenvector_figure(networks, data)
             captions[f"bilinear_eigenvectors_{data.name}"] = (
@@ -571,9 +569,8 @@ def eigenvector_figure(networks: Mapping[str, Network], data: ImageData) -> Figu
     """Draw the eigenvector with the largest positive eigenvalue of every class, by variant."""
     strongest = {variant: positive_images(network, data) for variant, network in networks.items()}
     count = len(next(iter(strongest.values())))
-    classes = CLASSES.get(data.name, tuple(map(str, range(count))))
-    size = 0.92 * count + 1.0, 0.98 * len(strongest) + 0.25
-    figure, axes = new_figure(*size, len(strongest), count, squeeze=False)
+    rows = len(strongest)
+    figure, axes = new_figure(0.92 * count + 1.0, 0.98 * rows + 0.25, rows, count, squeeze=False)
     for row, (variant, images) in zip(axes, strongest.items(), strict=True):
         for ax, image in zip(row, images, strict=True):
             limit = float(np.abs(image).max()) or 1.0
@@ -581,7 +578,7 @@ def eigenvector_figure(networks: Mapping[str, Network], data: ImageData) -> Figu
             ax.set(xticks=[], yticks=[])
             ax.spines[:].set_visible(False)
         row[0].set_ylabel(TITLES[variant].replace(" and ", "\nand "), fontsize=8)
-    for ax, name in zip(axes[0], classes, strict=True):
+    for ax, name in zip(axes[0], CLASSES.get(data.name, range(count)), strict=True):
         ax.set_title(name, fontsize=8)
     return figure
 

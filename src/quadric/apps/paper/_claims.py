@@ -50,9 +50,8 @@ class Statement:
     @property
     def judged_by(self) -> str:
         """The command, test or page that judges the statement; '-' if none does."""
-        if name := self.experiment or self.study:
-            return f"quadric reproduce {name}"
-        return self.test or self.docs or "-"
+        name = self.experiment or self.study
+        return f"quadric reproduce {name}" if name else self.test or self.docs or "-"
 
     @property
     def was_run(self) -> bool:
@@ -66,17 +65,16 @@ class Statement:
 
     def cells(self) -> tuple[str, ...]:
         """Return a row of claims.csv: the values of `COLUMNS`."""
-        found = self.finding
         return (
             self.id,
             "; ".join(dict.fromkeys(section_of(place) for place in self.where)),
             self.sentences,
             self.claim,
-            found.paper,
-            found.paper_verdict,
-            found.ours,
-            found.verdict,
-            found.method,
+            self.finding.paper,
+            self.finding.paper_verdict,
+            self.finding.ours,
+            self.finding.verdict,
+            self.finding.method,
             self.judged_by,
         )
 

@@ -42,11 +42,10 @@ CLAIMS = {"quadratic": "cnn-head", "reduced": "cnn-head-reduced"}
 SETTINGS: dict[str, Any] = {"rate": 0.003, "batch": 32}
 
 
-def train(task: StudyTask, settings: Mapping[str, Any], data: ImageData | None) -> Measured:
+def train(task: StudyTask, settings: Mapping[str, Any], data: ImageData) -> Measured:
     """Train one network and return its test accuracies."""
     from quadric.apps.paper._torch_networks import train_convolutional
 
-    assert data is not None
     return train_convolutional(task, settings, data)
 
 
@@ -146,7 +145,7 @@ def claim(cells: Samples, head: str, judged: bool) -> Claim:
 def draw(tests: Mapping[str, Tests]) -> Figure:
     """Draw the differences from the linear head."""
     places = list(tests["quadratic"])
-    figure, ax = new_figure(9.0, 3.4)
+    figure, ax = new_figure(9.0, 3.4, grid="both")
     for k, (head, mine) in enumerate(tests.items(), start=1):
         ax.errorbar(
             [i + 0.12 * (2 * k - 3) for i in range(len(mine))],
@@ -164,6 +163,5 @@ def draw(tests: Mapping[str, Tests]) -> Figure:
     )
     ax.set_title(f"{places[0][1]} features", fontsize=10)
     ax.set_ylabel("difference, points")
-    ax.grid(alpha=0.25)
     legend_below(figure, ax, 2)
     return figure

@@ -310,30 +310,23 @@ def network_count(form: Form) -> int:
     return step_count("ann", HIDDEN, INPUTS, first=True) + form.count(OUTPUTS, HIDDEN)
 
 
-def time_steps(steps: int, rounds: int) -> dict[str, float]:
-    """Return the seconds of a step of each form: the best of several rounds, taken in turn."""
+def form_rows(steps: int = 50, rounds: int = 20) -> list[tuple[Any, ...]]:
+    """Return a row per form: multiplications and microseconds of a step, relative to the ANN.
+
+    The time is the best of several rounds, in which the forms take turns.
+    """
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=INPUTS), np.eye(OUTPUTS)[3]
-    best = dict.fromkeys((form.name for form in FORMS), np.inf)
     cases = [
         (form, make_layer("ann", HIDDEN, INPUTS, rng), make_layer(form.model, OUTPUTS, HIDDEN, rng))
         for form in FORMS
     ]
+    seconds = dict.fromkeys((form.name for form in FORMS), np.inf)
     with one_blas_thread():
-        for form, hidden, output in cases * rounds:  # in turn
-            seconds = timeit.timeit(
-                lambda form=form, hidden=hidden, output=output: train_step(  # type: ignore[misc]
-                    form, hidden, output, x, y
-                ),
-                number=steps,
-            )
-            best[form.name] = min(best[form.name], seconds / steps)
-    return best
-
-
-def form_rows(steps: int = 50, rounds: int = 20) -> list[tuple[Any, ...]]:
-    """Return a row per form: multiplications and microseconds of a step, relative to the ANN."""
-    seconds = time_steps(steps, rounds)
+        for form, hidden, output in cases * rounds:
+            step = partial(train_step, form, hidden, output, x, y)
+            taken = timeit.timeit(step, number=steps) / steps
+            seconds[form.name] = min(seconds[form.name], taken)
     ann, ann_count = seconds["ANN"], network_count(FORMS[0])
     return [
         (

@@ -5,6 +5,7 @@ tables, verdicts (`Claim`) and figures (`Outcome`). A study also has a function 
 returns the repeated runs that it compares. The module is imported when the experiment is used.
 """
 
+import warnings
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,10 +15,12 @@ from typing import Any
 
 from joblib import Parallel, delayed
 from matplotlib.figure import Figure
+from sklearn.exceptions import ConvergenceWarning
 
-from quadric import Network
+from quadric import Network, QuadraticClassifier
 from quadric.apps.paper._statistics import Comparison, Sample, contrast, holm, sample_of
 from quadric.apps.paper.sweep import Recipe, Run, Store, Study, StudyTask, run_sweep
+from quadric.checks import Array
 from quadric.datasets import ImageData
 from quadric.plotting import color_of, marker_of
 from quadric.utils import one_blas_thread, require
@@ -214,11 +217,17 @@ class Outcome:
 
 
 def new_figure(
-    width: float, height: float, rows: int = 1, columns: int = 1, **options: Any
+    width: float, height: float, rows: int = 1, columns: int = 1, grid: Any = "", **options: Any
 ) -> tuple[Figure, Any]:
-    """Return a figure of this size in inches, and its axes: one, or an array of them."""
+    """Return a figure of this size in inches, and its axes: one, or an array of them.
+
+    `grid` names the axes whose grid lines are drawn: 'x', 'y', 'both', or none.
+    """
     figure = Figure(figsize=(width, height), layout="constrained", dpi=150)
-    return figure, figure.subplots(rows, columns, **options)
+    axes = figure.subplots(rows, columns, **options)
+    for ax in figure.axes if grid else ():
+        ax.grid(axis=grid, alpha=0.25)
+    return figure, axes
 
 
 def line_style(k: int, **options: Any) -> dict[str, Any]:
@@ -235,8 +244,14 @@ def line_style(k: int, **options: Any) -> dict[str, Any]:
 def legend_below(figure: Figure, ax: Any, columns: int, text: str = "{}", **options: Any) -> None:
     """Draw the legend of an axis below the whole figure; `text` is the form of its labels."""
     handles, labels = ax.get_legend_handles_labels()
-    options |= {"loc": "outside lower center", "ncols": columns, "frameon": False}
-    figure.legend(handles, [text.format(label) for label in labels], **options)
+    figure.legend(
+        handles,
+        [text.format(label) for label in labels],
+        loc="outside lower center",
+        ncols=columns,
+        frameon=False,
+        **options,
+    )
 
 
 # ---- studies: repeated runs, stored and compared -------------------------------------------------
@@ -268,6 +283,13 @@ class Part:
 
 
 Finished = Sequence[tuple[Part, Sequence[Run]]]
+
+
+def fitted(model: QuadraticClassifier, X: Array, y: Array) -> QuadraticClassifier:
+    """Fit a model; its number of iterations is a setting, so it need not converge."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(X, y)
 
 
 def run_parts(context: Context, parts: Sequence[Part]) -> Finished:
@@ -416,7 +438,7 @@ def _study(module: str, torch_for: str = "", **needs: bool) -> Experiment:
     """Return a study, whose runs are stored."""
 
     def estimate(context: Context) -> float:
-        parts: list[Part] = _later(module, "parts")(context)
+        parts = _later(module, "parts")(context)
         return sum(task.cost for part in parts for task in part.tasks) / context.jobs
 
     return Experiment(_later(module, "run", torch_for), estimate, needs_store=True, **needs)

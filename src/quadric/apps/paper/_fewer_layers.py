@@ -6,7 +6,6 @@ linear network: otherwise, it can be left out even without quadratic neurons.
 """
 
 import math
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
@@ -15,7 +14,6 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 from sklearn.datasets import load_breast_cancer, load_digits, make_circles, make_moons
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
@@ -34,6 +32,7 @@ from quadric.apps.paper._experiment import (
     are_enough,
     differences,
     facts_of,
+    fitted,
     legend_below,
     line_style,
     new_figure,
@@ -76,9 +75,7 @@ def train(
         max_iter=settings["max_iter"],
         random_state=task.seed,
     )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the iterations are a setting
-        model.fit(scaler.transform(X), y)
+    fitted(model, scaler.transform(X), y)
     return (model.score(scaler.transform(X_test), y_test),), len(X) * model.n_iter_
 
 
@@ -228,7 +225,7 @@ def draw(cells: Samples) -> Figure:
     """Draw the accuracies by number of hidden layers, with a panel for each data set."""
     names = list(dict.fromkeys(key[0] for key in cells))
     lines = math.ceil(len(names) / 3)
-    figure, axes = new_figure(8.4, 2.6 * lines + 0.5, lines, 3, squeeze=False)
+    figure, axes = new_figure(8.4, 2.6 * lines + 0.5, lines, 3, "both", squeeze=False)
     for ax in axes.flat[len(names) :]:
         ax.remove()
     for ax, name in zip(axes.flat, names, strict=False):
@@ -242,7 +239,6 @@ def draw(cells: Samples) -> Figure:
             )
         ax.set_title(name, fontsize=10)
         ax.set(xticks=range(4), xlabel="hidden layers")
-        ax.grid(alpha=0.25)
     figure.supylabel("test accuracy, %", fontsize=10)
     legend_below(figure, axes[0, 0], 3)
     return figure

@@ -36,8 +36,6 @@ from quadric.datasets import ImageData
 from quadric.plotting import color_of
 from quadric.reference import PARAMETERS
 
-QUICK_SIZES = SIZES[:3]
-
 
 def tasks_for(context: Context) -> list[Task]:
     """Return the tasks of the table; fewer for a quick run or a small data set."""
@@ -45,7 +43,7 @@ def tasks_for(context: Context) -> list[Task]:
         context.all_seeds(25 if context.full else 3),
         sizes=[
             size
-            for size in (SIZES if context.full else QUICK_SIZES)
+            for size in (SIZES if context.full else SIZES[:3])
             if size <= len(context.data.X_train)
         ],
     )
@@ -153,15 +151,12 @@ def _unit(recipe: Recipe) -> str:
 
 STATISTICS = ("mean", "std", "best", "worst")
 PAPER = tuple(f"paper {name}" for name in STATISTICS)
-PAIRS = (("qnn", "ann"), ("rpqnn", "ann"), ("qnn", "rpqnn"))
-VERDICTS = {1: "better", 0: "undecided", -1: "worse"}
 
 
 def tables(cells: Sequence[Cell], data: ImageData, compared: bool) -> list[Table]:
     """Return all tables; those with the paper's numbers only if the data are the paper's."""
     ours = {cell.key: cell.ours for cell in cells}
     theirs = {cell.key: cell.paper for cell in cells if cell.paper is not None}
-    pixels = data.X_train.shape[1]
     return [
         *([_comparison(cells), _not_reproduced(cells), _extremes(cells)] if compared else []),
         samples_table(
@@ -186,7 +181,10 @@ def tables(cells: Sequence[Cell], data: ImageData, compared: bool) -> list[Table
             f"{data.name}_parameters",
             "Parameters of the networks",
             ("hidden", *MODELS),
-            [(h, *(parameters(h, model, pixels) for model in MODELS)) for h in WIDTHS],
+            [
+                (h, *(parameters(h, model, data.X_train.shape[1]) for model in MODELS))
+                for h in WIDTHS
+            ],
         ),
     ]
 
@@ -265,13 +263,13 @@ def _outperforms(ours: Samples, theirs: Samples, name: str) -> Table:
     styles = {"difference": "+.2f", "t": "+.1f", "p (Holm)": ".2g"}
     measured = (*styles, "verdict")
     rows: list[tuple[Any, ...]] = []
-    for better, worse in PAIRS:
+    for better, worse in (("qnn", "ann"), ("rpqnn", "ann"), ("qnn", "rpqnn")):
         mine, printed = (comparisons(samples, better, worse) for samples in (ours, theirs))
         for row, test in mine.items():
             paper = printed.get(row)
             same = paper and paper.difference * test.difference > 0
-            place = (f"{better.upper()} - {worse.upper()}", *row)
-            rows.append((*place, *_values(paper), *_values(test), same))
+            models = f"{better.upper()} - {worse.upper()}"
+            rows.append((models, *row, *_values(paper), *_values(test), same))
     return Table(
         f"{name}_outperforms",
         "Which model is significantly better",
@@ -284,7 +282,8 @@ def _outperforms(ours: Samples, theirs: Samples, name: str) -> Table:
 
 
 def _values(test: Comparison | None) -> tuple[Any, ...]:
-    return (test.difference, test.t, test.p, VERDICTS[test.sign]) if test else (None,) * 4
+    verdicts = {1: "better", 0: "undecided", -1: "worse"}
+    return (test.difference, test.t, test.p, verdicts[test.sign]) if test else (None,) * 4
 
 
 CAPTIONS = {
@@ -362,7 +361,7 @@ def _panels(
     """
     sizes, epochs = (sorted({cell.key[k] for cell in cells}) for k in (0, 1))
     width, height = 2.9 * len(sizes) + 0.4, 2.3 * len(epochs) + 0.9
-    figure, axes = new_figure(width, height, len(epochs), len(sizes), squeeze=False)
+    figure, axes = new_figure(width, height, len(epochs), len(sizes), "both", squeeze=False)
     for (i, j), ax in np.ndenumerate(axes):
         for k, model in enumerate(MODELS):
             place = (sizes[j], epochs[i], model)
@@ -378,7 +377,6 @@ def _panels(
             if paper:
                 ax.plot(places, [paper(cell) for cell in mine], color=color_of(k), **CROSS)
         ax.set_title(f"{sizes[j]:,} images, {epochs[i]} epochs", fontsize=10)
-        ax.grid(alpha=0.25)
     if paper:
         axes[0, 0].plot([], [], color="#222222", label="the paper", **CROSS)
     for ax in axes[-1]:

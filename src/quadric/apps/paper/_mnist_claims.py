@@ -36,7 +36,6 @@ from quadric.apps.paper._statistics import (
 )
 from quadric.apps.paper.sweep import WIDTHS, Recipe, Run
 
-PAPER_RUNS = 25
 PLACE = ("train_size", "epochs", "hidden", "model")
 
 Key = tuple[int, int, int, str]  # the values of PLACE
@@ -103,7 +102,7 @@ def read_table(lines: Iterable[str], runs: int) -> dict[Key, Sample]:
 def paper_table() -> dict[Key, Sample]:
     """Return the paper's table: mean, std, best and worst of 25 runs, in percent."""
     file = resources.files(__package__).joinpath("paper_mnist.csv")
-    return read_table(file.read_text(encoding="utf-8").splitlines(), PAPER_RUNS)
+    return read_table(file.read_text(encoding="utf-8").splitlines(), runs=25)
 
 
 def cells_of(runs: Sequence[Run], recipe: Recipe, paper: Samples) -> list[Cell]:
@@ -133,7 +132,6 @@ RULE = (
 )
 
 Finding = tuple[str, Verdict]
-Judge = Callable[[Samples], Finding]
 
 
 def claims_of(cells: Sequence[Cell], compared: bool) -> list[Claim]:
@@ -182,8 +180,8 @@ def _in_most(tests: Mapping[Any, Comparison], words: tuple[str, str]) -> Finding
         if 2 * signs.count(1) > len(signs) and -1 not in signs:
             if size == sizes[0]:
                 return everywhere, Verdict.HOLDS
-            few = f"with at most {size} images {_counts(signs, words)}"
-            return f"{everywhere}; {few}", Verdict.CONDITIONALLY
+            few = _counts(signs, words)
+            return f"{everywhere}; with at most {size} images {few}", Verdict.CONDITIONALLY
     return everywhere, Verdict.FAILS
 
 
@@ -197,33 +195,31 @@ def _counts(signs: Sequence[int], words: tuple[str, str]) -> str:
 
 def _outperforms(better: str, worse: str, samples: Samples, most: Any = math.inf) -> Finding:
     """Judge the rows whose numbers of images, epochs and hidden neurons are at most `most`."""
-    tests = comparisons(samples, better, worse)
-    few = {row: test for row, test in tests.items() if np.all(np.array(row) <= most)}
+    few = {
+        row: test
+        for row, test in comparisons(samples, better, worse).items()
+        if np.all(np.array(row) <= most)
+    }
     return _in_most(few, ("better", "worse"))
 
 
-def gain_changes(samples: Mapping[Any, Sample], axis: int) -> dict[Row, Comparison]:
+def _gain_falls(axis: int, samples: Mapping[Any, Sample]) -> Finding:
     """Compare the QNN's gain over the ANN at the smallest and the largest value of one axis."""
     values = sorted({key[:3][axis] for key in samples})
     terms = (
         *((1, values[0], "qnn"), (-1, values[0], "ann")),
         *((-1, values[-1], "qnn"), (1, values[-1], "ann")),
     )
-    return holm(
-        {
-            row: contrast(
-                *(
-                    (sign, samples[*row[:axis], value, *row[axis + 1 :], model])
-                    for sign, value, model in terms
-                )
+    changes = {
+        row: contrast(
+            *(
+                (sign, samples[*row[:axis], value, *row[axis + 1 :], model])
+                for sign, value, model in terms
             )
-            for row in sorted({key[:3] for key in samples if key[axis] == values[0]})
-        }
-    )
-
-
-def _gain_falls(axis: int, samples: Samples) -> Finding:
-    return _in_most(gain_changes(samples, axis), ("smaller", "larger"))
+        )
+        for row in sorted({key[:3] for key in samples if key[axis] == values[0]})
+    }
+    return _in_most(holm(changes), ("smaller", "larger"))
 
 
 def _fewer_suffice(model: str, fewer: int, samples: Samples) -> Finding:
@@ -268,7 +264,7 @@ def _is_random(samples: Samples) -> Finding:
 _WELCH = "Welch's test, Holm over all rows"
 _FEW_WELCH = f"{_WELCH}; judged on the rows in which all three are few"
 # by id: the judge, and the method in words
-CLAIMS: dict[str, tuple[Judge, str]] = {
+CLAIMS: dict[str, tuple[Callable[[Samples], Finding], str]] = {
     "outperforms-qnn": (partial(_outperforms, "qnn", "ann"), _WELCH),
     "outperforms-rpqnn": (partial(_outperforms, "rpqnn", "ann"), _WELCH),
     "few-qnn": (partial(_outperforms, "qnn", "ann", most=FEW), _FEW_WELCH),
@@ -394,11 +390,10 @@ def signs(cells: Sequence[Cell]) -> tuple[list[Row], list[Row], list[Row]]:
         for key in paper
         if key[3] == "rpqnn" and (*key[:3], "ann") in paper
     }
-    same = {row: printed * mine > 0 for row, (printed, mine) in changes.items()}
     return (
         [row for row, (printed, _) in changes.items() if printed < 0],
-        [row for row in changes if same[row]],
-        [row for row in changes if not same[row]],
+        [row for row, (printed, mine) in changes.items() if printed * mine > 0],
+        [row for row, (printed, mine) in changes.items() if printed * mine <= 0],
     )
 
 

@@ -31,7 +31,6 @@ from quadric.apps.paper._experiment import (
 )
 from quadric.apps.paper._statistics import Comparison
 from quadric.apps.paper.sweep import Measured, Study, StudyTask
-from quadric.datasets import ImageData
 from quadric.plotting import color_of
 
 SEEDS = 10
@@ -53,7 +52,7 @@ SECONDS = {"quadratic": 0.008, "rnn": 0.002, "gru": 0.004}  # per step of traini
 SETTINGS: dict[str, Any] = {"steps": 400, "batch": 32, "rates": [0.003, 0.01]}
 
 
-def train(task: StudyTask, settings: Mapping[str, Any], data: ImageData | None) -> Measured:
+def train(task: StudyTask, settings: Mapping[str, Any], data: None) -> Measured:
     """Train one network and return its score on test sequences."""
     from quadric.apps.paper._torch_networks import train_recurrent
 
@@ -160,14 +159,16 @@ def claim(cells: Samples) -> Claim:
 
 def _compared(test: Comparison, other: str) -> str:
     """Return, for example, 'higher than nn.RNN (+1.2)' or 'undecided against nn.GRU (-0.1)'."""
-    than = "than" if test.sign else "against"
-    return f"{sign_text(test)} {than} {MODELS[other]} ({test.difference:+.1f})"
+    return (
+        f"{sign_text(test)} {'than' if test.sign else 'against'} {MODELS[other]} "
+        f"({test.difference:+.1f})"
+    )
 
 
 def draw(cells: Samples) -> Figure:
     """Draw the scores by task."""
     names = list(dict.fromkeys(key[0] for key in cells))
-    figure, ax = new_figure(6.4, 3.2)
+    figure, ax = new_figure(6.4, 3.2, grid="y")
     for k, (kind, label) in enumerate(MODELS.items()):
         ax.bar(
             [i + 0.26 * (k - 1) for i in range(len(names))],
@@ -180,6 +181,5 @@ def draw(cells: Samples) -> Figure:
         )
     ax.set_xticks(range(len(names)), names)
     ax.set_ylabel("score, %")
-    ax.grid(alpha=0.25, axis="y")
     legend_below(figure, ax, 3)
     return figure

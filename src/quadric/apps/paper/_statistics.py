@@ -134,8 +134,7 @@ def compare_spread(one: Sample, other: Sample) -> tuple[float, float] | None:
     if not one.std or not other.std:
         return None
     ratio, freedom = one.std / other.std, (one.runs - 1, other.runs - 1)
-    tails = stats.f.sf(ratio**2, *freedom), stats.f.cdf(ratio**2, *freedom)
-    return ratio, float(2 * min(tails))
+    return ratio, float(2 * min(tail(ratio**2, *freedom) for tail in (stats.f.sf, stats.f.cdf)))
 
 
 def adjust(p: Mapping[Key, float]) -> dict[Key, float]:

@@ -106,11 +106,10 @@ def claims_of(seconds: Mapping[str, Array], compared: bool) -> list[Claim]:
 
 def draw(rows: Sequence[tuple[Any, ...]]) -> Figure:
     """Draw accuracy against seconds."""
-    figure, ax = new_figure(4.8, 3.4)
+    figure, ax = new_figure(4.8, 3.4, grid="both")
     for k, row in enumerate(rows):
         ax.scatter([row[3]], [row[6]], s=70, c=color_of(k), marker=marker_of(k), label=str(row[0]))
     ax.margins(x=0.3, y=0.25)
     ax.set(xlabel="seconds of training", ylabel="test accuracy, %", xlim=(0, None))
-    ax.grid(alpha=0.25)
     ax.legend(frameon=False)
     return figure

@@ -35,12 +35,11 @@ def one_torch_thread() -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-@contextmanager
-def seeded(seed: int) -> Iterator[None]:
-    """Set torch's seed within the context, and restore the random state afterwards."""
+def seeded(seed: int, make: Callable[..., Any], *arguments: Any) -> Any:
+    """Return ``make(*arguments)``, with torch's seed set; the random state is then restored."""
     with _lock, torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        yield
+        return make(*arguments)
 
 
 def convolutional(side: int, features: int, head: str) -> nn.Module:
@@ -70,8 +69,7 @@ def train_convolutional(task: StudyTask, settings: Mapping[str, Any], data: Imag
     )
     y, y_test = torch.tensor(data.y_train[rows]), torch.tensor(data.y_test)
     accuracies, last = [], settings["epochs"][-1]
-    with seeded(task.seed):
-        model = convolutional(side, task.hidden, task.kind)
+    model = seeded(task.seed, convolutional, side, task.hidden, task.kind)
     optimizer = torch.optim.Adam(model.parameters(), lr=settings["rate"])
     for epoch in range(1, last + 1):
         visits = torch.from_numpy(order.permutation(task.size))
@@ -161,26 +159,28 @@ def train_recurrent(task: StudyTask, settings: Mapping[str, Any]) -> Measured:
 
     The best learning rate has the highest score on the held-out sixth of the training sequences.
     """
-    training, test = sequences(settings["task"], task.size, settings["length"], task.seed)
-    steps, batch = settings["steps"], settings["batch"]
-    runs = [_train(task, training, test, rate, steps, batch) for rate in settings["rates"]]
+    data = sequences(settings["task"], task.size, settings["length"], task.seed)
+    runs = [_train(task, settings, rate, *data) for rate in settings["rates"]]
     _, test_score = max(runs, key=lambda scores: scores[0])
-    return (test_score,), len(runs) * steps * batch
+    return (test_score,), len(runs) * settings["steps"] * settings["batch"]
 
 
 def _train(
-    task: StudyTask, training: Sequences, test: Sequences, rate: float, steps: int, batch: int
+    task: StudyTask,
+    settings: Mapping[str, Any],
+    rate: float,
+    training: Sequences,
+    test: Sequences,
 ) -> tuple[float, float]:
     """Return the scores on held-out training sequences and on test sequences."""
     X, y = training
     used = len(X) - len(X) // 6
     outputs = 1 if y.is_floating_point() else int(y.max()) + 1
-    with seeded(task.seed):
-        model = Recurrent(task.kind, X.shape[2], task.hidden, outputs)
+    model = seeded(task.seed, Recurrent, task.kind, X.shape[2], task.hidden, outputs)
     optimizer = torch.optim.Adam(model.parameters(), lr=rate)
     rng = np.random.default_rng(task.seed)
-    for _ in range(steps):
-        rows = torch.from_numpy(rng.integers(0, used, batch))
+    for _ in range(settings["steps"]):
+        rows = torch.from_numpy(rng.integers(0, used, settings["batch"]))
         _step(optimizer, _loss(model(X[rows]), y[rows]), largest=1.0)
     return _score(model, X[used:], y[used:]), _score(model, *test)
 
@@ -229,12 +229,14 @@ class BilinearMLP(nn.Module):
         )
         width = len(E)
         zeros = np.zeros(width, dtype=E.dtype)
-        layers = [
-            Linear(E, zeros),
-            Reduced(F[:width], zeros, F[width:], zeros),
-            Linear(out, np.zeros(len(out), dtype=E.dtype)),
-        ]
-        return Network(layers, ["identity", "identity", "softmax"])
+        return Network(
+            [
+                Linear(E, zeros),
+                Reduced(F[:width], zeros, F[width:], zeros),
+                Linear(out, np.zeros(len(out), dtype=E.dtype)),
+            ],
+            ["identity", "identity", "softmax"],
+        )
 
 
 @one_torch_thread()
@@ -250,15 +252,14 @@ def train_bilinear(
     batch = min(settings["batch"], task.size)
     epochs, steps = settings["epochs"], task.size // batch
     random = torch.Generator().manual_seed(task.seed)
-    with seeded(task.seed):
-        model = BilinearMLP(X.shape[1], task.hidden, int(data.y_train.max()) + 1)
+    classes = int(data.y_train.max()) + 1
+    model = seeded(task.seed, BilinearMLP, X.shape[1], task.hidden, classes)
     optimizer = torch.optim.AdamW(
         model.parameters(), lr=settings["rate"], weight_decay=decay, foreach=True
     )
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=epochs)
     for _ in range(epochs):
-        order = torch.randperm(task.size, generator=random)
-        for rows in torch.split(order, batch)[:steps]:
+        for rows in torch.split(torch.randperm(task.size, generator=random), batch)[:steps]:
             images = X[rows]
             if noise:
                 images += noise * torch.randn(images.shape, generator=random)

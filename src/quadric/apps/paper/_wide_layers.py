@@ -4,14 +4,12 @@
 and a linear and a quadratic layer are fitted to its outputs (the features).
 """
 
-import warnings
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
 from quadric import Network, QuadraticClassifier
@@ -30,6 +28,7 @@ from quadric.apps.paper._experiment import (
     comparisons_table,
     differences,
     facts_of,
+    fitted,
     legend_below,
     line_style,
     new_figure,
@@ -68,9 +67,8 @@ SETTINGS: dict[str, Any] = {"epochs": 20, "weakest": 1e-3, "alpha": 10.0, "max_i
 Separated = Mapping[Group, tuple[int, int]]  # runs whose images a linear layer separates
 
 
-def train(task: StudyTask, settings: Mapping[str, Any], data: ImageData | None) -> Measured:
+def train(task: StudyTask, settings: Mapping[str, Any], data: ImageData) -> Measured:
     """Train a network, and fit linear and quadratic layers to its features."""
-    assert data is not None
     recipe = Recipe(epochs=(settings["epochs"],))
     sweep_task = Task(task.size, task.hidden, task.kind, task.seed)
     ready = prepare(data, recipe.dtype)
@@ -103,17 +101,18 @@ def _features(net: Network, recipe: Recipe, *images: Matrix) -> list[Array]:
 def _fitted(
     kind: str, F: Array, y: Array, alpha: float, settings: Mapping[str, Any]
 ) -> QuadraticClassifier:
-    model = QuadraticClassifier(
-        hidden_layer_sizes=(),
-        layer_kinds=kind,
-        solver="lbfgs",
-        alpha=alpha,
-        max_iter=settings["max_iter"],
-        random_state=0,
+    return fitted(
+        QuadraticClassifier(
+            hidden_layer_sizes=(),
+            layer_kinds=kind,
+            solver="lbfgs",
+            alpha=alpha,
+            max_iter=settings["max_iter"],
+            random_state=0,
+        ),
+        F,
+        y,
     )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the iterations are a setting
-        return model.fit(F, y)
 
 
 def parts(context: Context) -> list[Part]:
@@ -232,17 +231,17 @@ def claim(cells: Samples, separated: Separated, compared: bool) -> Claim:
         f"{np.mean([test.difference for key, test in tests.items() if key[1] == h]):+.2f}"
         for h in widths
     )
+    where = [f"from h = {width}" if width else "at no h" for width in (trained, untrained)]
     falling = lower == len(changes)
     learned = trained and (untrained is None or trained < untrained)
     return Claim(
         "wide-layers-separable",
         "inferred from Table IV; no features are examined",
         f"{size} images: a linear layer separates the training images in every run "
-        f"{_from(trained)}, and by the features of the untrained layer {_from(untrained)}. Gain of "
-        f"a quadratic layer for h = {', '.join(map(str, widths))} with {size} images: {means} "
-        f"points. It is significantly smaller at h = {widths[-1]} than at h = {widths[0]} in "
-        f"{lower} of {len(changes)} cases, and significantly above 0 there in {better} of "
-        f"{len(at_the_end)}",
+        f"{where[0]}, and by the features of the untrained layer {where[1]}. Gain of a quadratic "
+        f"layer for h = {', '.join(map(str, widths))} with {size} images: {means} points. It is "
+        f"significantly smaller at h = {widths[-1]} than at h = {widths[0]} in {lower} of "
+        f"{len(changes)} cases, and significantly above 0 there in {better} of {len(at_the_end)}",
         Verdict.of(
             learned and falling and not better,
             partly=trained and (falling or not better),
@@ -254,18 +253,13 @@ def claim(cells: Samples, separated: Separated, compared: bool) -> Claim:
     )
 
 
-def _from(width: int | None) -> str:
-    return f"from h = {width}" if width else "at no h"
-
-
 def _table(cells: Samples, separated: Separated) -> Table:
     rows = []
     for place in dict.fromkeys(key[:3] for key in cells):
         fitted = [cells[*place, name] for name in MEASURES]
         numbers = [number for sample in fitted[:4] for number in (sample.mean, sample.std)]
         rows.append((*place, *numbers, fitted[4].mean, fitted[0].runs, *separated[place]))
-    names = [f"{name}{suffix}" for name in MEASURES[:4] for suffix in (", mean", ", std")]
-    columns = [*names, "untrained, linear, training, mean"]
+    columns = [f"{name}, {statistic}" for name in MEASURES for statistic in ("mean", "std")][:-1]
     return Table(
         "wide_layers",
         "Layers fitted to the features, in percent",
@@ -283,16 +277,18 @@ def _table(cells: Samples, separated: Separated) -> Table:
 
 def draw(cells: Samples) -> Figure:
     """Draw how many images are right, and the gain of a quadratic layer, by width."""
-    figure, (left, right) = new_figure(9.0, 3.6, 1, 2)
+    figure, (left, right) = new_figure(9.0, 3.6, 1, 2, grid="both")
     tests, size = gains(cells), next(iter(cells))[0]
     widths = [key[1] for key in tests if key[2] == KINDS[0]]
     for k, kind in enumerate(KINDS):
         style = line_style(k, label=f"{size} images, {kind} output")
         left.plot(widths, [cells[size, h, kind, MEASURES[0]].mean for h in widths], **style)
         if kind == KINDS[0]:  # before training, the features do not depend on the output
-            untrained = [cells[size, h, kind, MEASURES[4]].mean for h in widths]
-            dashed = {"linestyle": "--", "label": f"{size} images, before training"}
-            left.plot(widths, untrained, **(style | dashed))
+            left.plot(
+                widths,
+                [cells[size, h, kind, MEASURES[4]].mean for h in widths],
+                **line_style(k, linestyle="--", label=f"{size} images, before training"),
+            )
         right.errorbar(
             widths,
             [tests[size, h, kind].difference for h in widths],
@@ -308,6 +304,5 @@ def draw(cells: Samples) -> Figure:
         ax.set(xscale="log", xticks=WIDTHS, xticklabels=WIDTHS)
         ax.set(xlabel="hidden neurons h", ylabel=label)
         ax.minorticks_off()
-        ax.grid(alpha=0.25)
     legend_below(figure, left, 3)
     return figure

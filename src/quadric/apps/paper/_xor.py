@@ -211,8 +211,10 @@ def draw(trained: Sequence[TrainedNeuron]) -> Figure:
     """Draw the paper's figure: (a) a hyperbola from a random Q, (b) an ellipse from Q = I."""
     X, y = datasets.xor()
     figure, axes = new_figure(9.2, 5.2, 1, 2)
-    panels = (("a", "random", "random Q"), ("b", "identity", "Q = I"))
-    for ax, (letter, name, start) in zip(axes, panels, strict=True):
+    for ax, letter, name, start in (
+        (axes[0], "a", "random", "random Q"),
+        (axes[1], "b", "identity", "Q = I"),
+    ):
         neuron = next(trial for trial in trained if trial.variant.name == name).neuron
         network = Network([Quadratic([neuron.w], [neuron.b], [neuron.Q])], ["logistic"])
         plot_regions(network, X, y, ax, window=(-2.2, 2.2, -2.2, 2.2), size=110, legend=False)

@@ -121,10 +121,9 @@ def _wait_for_worker(client: Any, address: str, seconds: float) -> None:
     while True:
         if client.status in ("closing", "closed"):
             raise _connection_lost(address)
-        if client.status == "running":
-            with contextlib.suppress(OSError):
-                if client.nthreads():
-                    return
+        with contextlib.suppress(OSError):
+            if client.status == "running" and client.nthreads():
+                return
         if time.monotonic() > deadline:
             raise RuntimeError(
                 f"the Dask cluster at {address} has had no workers for {seconds:g} seconds. "
@@ -190,10 +189,11 @@ def _connected(address: str) -> Iterator[Any]:
 
 
 def _mismatch(expected: tuple[str, str], worker: str, answer: Any) -> str:
-    if isinstance(answer, BaseException):
-        found = f"no usable quadric ({_one_line(answer)})"
-    else:
-        found = f"quadric {answer[0]}, engine {answer[1]}"
+    found = (
+        f"no usable quadric ({_one_line(answer)})"
+        if isinstance(answer, BaseException)
+        else f"quadric {answer[0]}, engine {answer[1]}"
+    )
     return (
         f"all workers must have quadric {expected[0]}, engine {expected[1]}, like this process. "
         f"Got {found} on {worker}; install the same version there and restart the worker."

@@ -175,8 +175,7 @@ class Store(contextlib.AbstractContextManager["Store"]):
                     raise
                 # a sweep has started to write in the meantime: try again
             except (TypeError, ValueError, LookupError, RecursionError) as error:
-                reason = f"a run differs from what was written: {error}"
-                raise _damaged(self.path, reason) from None
+                raise _damaged(self.path, f"a run differs from what was written: {error}") from None
 
     def add(
         self,
@@ -218,17 +217,16 @@ class Store(contextlib.AbstractContextManager["Store"]):
 
 def to_row(key: Key, run: Run) -> dict[str, Any]:
     """Return the row of the table `runs`, by column."""
-    task, result = run.task, run.result
     row = {
         **dict(zip(("recipe", "engine", "data"), key, strict=True)),
-        "size": task.size,
-        "hidden": task.hidden,
-        "kind": task.kind,
-        "seed": task.seed,
+        "size": run.task.size,
+        "hidden": run.task.hidden,
+        "kind": run.task.kind,
+        "seed": run.task.seed,
         # JSON writes the shortest text that reads back as the same number
-        "accuracies": json.dumps(result.accuracies),
-        "seconds": float(result.seconds),
-        "steps": result.visited,
+        "accuracies": json.dumps(run.result.accuracies),
+        "seconds": float(run.result.seconds),
+        "steps": run.result.visited,
         **asdict(run.environment),
         "finished_at": run.finished_at,
     }
@@ -262,13 +260,12 @@ def from_row(row: Mapping[str, Any]) -> tuple[Key, Run]:
         ValueError("seconds and steps must be finite and not negative"),
     )
     datetime.fromisoformat(row["finished_at"])
-    run = Run(
+    return (row["recipe"], row["engine"], row["data"]), Run(
         kind_of_task(row["size"], row["hidden"], row["kind"], row["seed"]),
         Result(tuple(accuracies), row["seconds"], row["steps"]),
         Environment(*(row[field.name] for field in fields(Environment))),
         row["finished_at"],
     )
-    return (row["recipe"], row["engine"], row["data"]), run
 
 
 def digest(values: Sequence[Any]) -> str:
@@ -292,9 +289,8 @@ def _create(path: Path) -> None:
         made = Path(directory) / "store"
         with contextlib.closing(sqlite3.connect(made, isolation_level=None)) as connection:
             connection.executescript(SCRIPT)
-        content = made.read_bytes()
-    with contextlib.suppress(FileExistsError):
-        write_whole(path, content, new=True)
+        with contextlib.suppress(FileExistsError):
+            write_whole(path, made.read_bytes(), new=True)
 
 
 def _check_place(path: Path) -> None:
@@ -451,8 +447,9 @@ def _locked(path: Path, name: Path) -> Iterator[int]:
         info = os.stat(path)
         held = (info.st_dev, info.st_ino)
         expect(held not in _held, _in_use(name, "this"))
-        flags = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-        handle = os.open(path, flags)
+        handle = os.open(
+            path, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+        )
         try:
             lock(handle, LOCK_BYTE)
         except (BlockingIOError, PermissionError):  # which one depends on the system

@@ -267,16 +267,16 @@ class Study:
     measures : tuple of str
         The names of the numbers that a run returns, each from 0 to 1.
     train : callable(task, settings, data)
-        A function at the top level of a module, so that other processes can import it. Returns the
-        measured numbers, the number of training samples visited and, optionally, the trained
-        network.
+        A function at the top level of a module, so that other processes can import it. `data` are
+        the images, or None for a study that does not need them. Returns the measured numbers, the
+        number of training samples visited and, optionally, the trained network.
     settings : mapping
         JSON values that determine the results together with the task and the data.
     """
 
     name: str
     measures: tuple[str, ...]
-    train: Callable[[StudyTask, Mapping[str, Any], ImageData | None], Measured]
+    train: Callable[[Any, Mapping[str, Any], Any], Measured]
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def key(self) -> str:
@@ -455,12 +455,10 @@ def run_task(
     if cancelled():
         raise CancelledError
     if isinstance(recipe, Study):
-        assert isinstance(task, StudyTask)
         start = time.perf_counter()
         with one_blas_thread():
             measured, visited, *model = recipe.train(task, recipe.settings, data)
-        seconds = time.perf_counter() - start
-        return Result(tuple(map(float, measured)), seconds, visited, *model)
+        return Result(tuple(map(float, measured)), time.perf_counter() - start, visited, *model)
     assert isinstance(task, Task)
     assert data is not None
     accuracies = []
