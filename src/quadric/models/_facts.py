@@ -14,7 +14,7 @@ import numpy as np
 
 from quadric.checks import Array
 from quadric.errors import expect
-from quadric.models._operations_and_composition import Operation
+from quadric.models._operations import Operation
 from quadric.network import Network
 
 LARGEST_COUNT = 2**53  # float64 holds all smaller integers exactly

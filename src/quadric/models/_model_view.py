@@ -14,13 +14,9 @@ import numpy as np
 from quadric.checks import Array
 from quadric.core import Linear, Quadratic
 from quadric.geometry import AffineMap
-from quadric.models._coordinates import (
-    Coordinates,
-    affine_coordinates,
-    affine_map,
-    hidden_coordinates,
-)
-from quadric.models._operations_and_composition import Operation, fold_layers, layer_to_quadratic
+from quadric.models._composition import affine_map, fold_layers, layer_to_quadratic
+from quadric.models._coordinates import Coordinates, affine_coordinates, hidden_coordinates
+from quadric.models._operations import Operation
 from quadric.models._supported_steps import named_operations, passes, split
 from quadric.network import Network
 

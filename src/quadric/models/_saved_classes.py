@@ -34,7 +34,7 @@ from quadric.models._facts import (
     Limits,
     are_numbers,
 )
-from quadric.models._operations_and_composition import missing_after
+from quadric.models._operations import missing_after
 from quadric.models._scalers_imputers_selectors import SELECTED
 from quadric.models._supported_steps import (
     ONLY_STEPS,

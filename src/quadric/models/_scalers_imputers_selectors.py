@@ -22,7 +22,7 @@ from quadric.models._facts import (
     increasing_indices,
     is_vector,
 )
-from quadric.models._operations_and_composition import (
+from quadric.models._operations import (
     Affine,
     Beside,
     Branch,

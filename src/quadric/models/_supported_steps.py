@@ -28,7 +28,7 @@ from quadric.models._facts import (
     is_vector,
     named_steps,
 )
-from quadric.models._operations_and_composition import (
+from quadric.models._operations import (
     Affine,
     Beside,
     Branch,
