@@ -45,6 +45,10 @@ NUMBERS = {
     "int64": "<i8",
     **dict.fromkeys(("int8", "int16", "int32", "uint16", "uint32", "uint64"), "<i8"),
 }
+NUMBER_TYPES = {
+    **{kind: {"type": "builtin", "name": name} for name, kind in BUILTINS.items()},
+    **{np.dtype(name).type: {"type": "scalar type", "name": name} for name in NUMBERS},
+}
 TEXT = re.compile(r"<U(0|[1-9][0-9]{0,8})")
 SHORT = 2  # bytes of a string
 STORED_NAMES = {"packed": "Q"}
@@ -221,13 +225,12 @@ WRITERS: dict[type, Callable[[_Writer, Any, str], Any]] = {
 def _number_type(value: Any) -> dict[str, Any]:
     if isinstance(value, np.dtype) and (value.name in NUMBERS or value.kind == "O"):
         return {"type": "dtype", "name": value.name}
-    if value in (float, int, bool):
-        return {"type": "builtin", "name": value.__name__}
-    for name in NUMBERS:
-        if value is np.dtype(name).type:
-            return {"type": "scalar type", "name": name}
     kind = getattr(value, "__name__", value)
-    raise NotSavedError(f"the type {kind}, which a model file does not store")
+    expect(
+        value in NUMBER_TYPES,
+        NotSavedError(f"the type {kind}, which a model file does not store"),
+    )
+    return NUMBER_TYPES[value]
 
 
 def _not_saved(value: Any) -> NotSavedError:

@@ -15,6 +15,7 @@ from scipy.linalg import block_diag
 
 from quadric.checks import FLOAT64, Array
 from quadric.core import Layer, Linear, Quadratic, Reduced
+from quadric.errors import expect
 from quadric.geometry import AffineMap, Quadric
 from quadric.models._operations import (
     Affine,
@@ -84,8 +85,10 @@ def _map_of(operation: Operation, fill: Array) -> AffineMap:
         case Select():
             return _selection(operation.indices, operation.n)
         case Impute() if is_missing(operation.missing):
-            if operation.fill.dtype.kind == "O" and any(isinstance(v, str) for v in operation.fill):
-                raise NotAffineError("imputes text")
+            texts = operation.fill.dtype == object and any(
+                isinstance(v, str) for v in operation.fill
+            )
+            expect(not texts, NotAffineError("imputes text"))
             return identity(len(operation.fill))
         case Beside():
             maps = [
@@ -284,11 +287,13 @@ def layer_to_quadratic(layer: Layer) -> Quadratic:
         W, b, U, c = layer.W, layer.b, layer.U, layer.c
         with np.errstate(all="ignore"):
             parts = c[:, None] * W + b[:, None] * U, b * c, W[:, :, None] * U[:, None, :]
-        if not all(np.isfinite(part).all() for part in parts):
-            raise ValueError(
+        expect(
+            all(np.isfinite(part).all() for part in parts),
+            ValueError(
                 "the quadratic layer is larger than floating-point numbers can represent. Products "
                 "of the weights of the reduced layer overflow."
-            )
+            ),
+        )
         return Quadratic(*parts)
     m, n = layer.W.shape
     return Quadratic(layer.W, layer.b, np.zeros((m, n, n), dtype=layer.dtype))

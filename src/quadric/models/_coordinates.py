@@ -20,15 +20,15 @@ from quadric.models._composition import (
 )
 from quadric.models._operations import Affine, Beside, OneHot, Operation, Select, is_missing
 from quadric.models._supported_steps import (
-    Columns,
     UnknownStepError,
     find,
     flat,
+    input_indices,
     operations,
     transformed,
 )
 from quadric.network import Network
-from quadric.utils import check_limit
+from quadric.utils import check_limit, first_applying
 
 
 @dataclass(frozen=True)
@@ -205,14 +205,15 @@ def affine_coordinates(
     typical = (
         _typical_after(after) if encoded is None else _typical_encoded(encoded, after[0], encodings)
     )
-    where = "in the model's inputs."
-    if obstacle:
-        where = (
-            f"in the {width} features that the preprocessing computes from the inputs ({obstacle})."
-        )
-    elif steps:
-        undone = ", ".join(type(step).__name__ for step in steps)
-        where = f"in your own units ({undone} undone)."
+    undone = ", ".join(type(step).__name__ for step in steps)
+    features = f"the {width} features that the preprocessing computes from the inputs"
+    where = first_applying(
+        {
+            f"in {features} ({obstacle}).": obstacle,
+            f"in your own units ({undone} undone).": steps,
+            "in the model's inputs.": True,
+        }
+    )
     return Coordinates(
         "features" if obstacle else "inputs",
         shown,
@@ -420,12 +421,12 @@ def _typical_encoded(
         share = 1 / np.count_nonzero(encodings == number)
         mean[encodings == number], std[encodings == number] = share, np.sqrt(share * (1 - share))
     places = {origin: k for k, origin in enumerate(encoded.origins)}
-    for _, inner, columns in getattr(step, "transformers_", ()):
+    for name, inner, _ in getattr(step, "transformers_", ()):
         try:
             learned = _typical_after([one for _, one in flat(inner)]) or ()
         except (NotAffineError, UnknownStepError):  # or the branch is dropped
             continue
-        for c, *values in zip(Columns.of(step).indices(columns), *learned, strict=False):
+        for c, *values in zip(input_indices(step, name), *learned, strict=False):
             k = places.get(("input", int(c)))
             if k is not None and values:
                 mean[k], std[k], known[k] = *values, True

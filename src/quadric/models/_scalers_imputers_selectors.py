@@ -12,6 +12,7 @@ from sklearn import base, feature_selection, impute, preprocessing
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from quadric.checks import Array
+from quadric.errors import expect
 from quadric.models._facts import (
     DTYPE,
     PLAIN,
@@ -290,11 +291,13 @@ class SelectedFeatures(feature_selection.SelectorMixin, base.BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Check that X has as many columns as `support` has entries."""
         X = validate_data(self, X, dtype=None, ensure_all_finite=False, accept_sparse="csr")
-        if X.shape[1] != len(self.support):
-            raise ValueError(
+        expect(
+            X.shape[1] == len(self.support),
+            ValueError(
                 f"X must have {len(self.support)} columns, one for each entry of support. "
                 f"Got {X.shape[1]} instead."
-            )
+            ),
+        )
         return self
 
     def __sklearn_tags__(self) -> Any:

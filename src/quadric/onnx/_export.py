@@ -19,6 +19,7 @@ from sklearn.pipeline import Pipeline
 
 import quadric
 from quadric.checks import Array, as_dtype
+from quadric.errors import expect
 from quadric.estimators import QuadraticClassifier, QuadraticLogisticRegression, QuadraticRegressor
 from quadric.models import ModelView, UnknownStepError
 from quadric.onnx._nodes import (
@@ -90,10 +91,12 @@ def export(
     11
     """
     newest = onnx.defs.onnx_opset_version()
-    if type(opset) is not int or not OLDEST_OPSET <= opset <= newest:
-        raise ValueError(
+    expect(
+        type(opset) is int and OLDEST_OPSET <= opset <= newest,
+        ValueError(
             f"opset must be an integer from {OLDEST_OPSET} to {newest}. Got {opset!r} instead."
-        )
+        ),
+    )
     view = ModelView.of(model)
     try:
         proto = _build(view, dtype, opset)
@@ -102,11 +105,13 @@ def export(
             f"ONNX stores text as UTF-8, which cannot encode {error.object!r:.60}. Rename this "
             "class, category or column before fitting."
         ) from None
-    if proto.ByteSize() > LARGEST:
-        raise ValueError(
+    expect(
+        proto.ByteSize() <= LARGEST,
+        ValueError(
             f"the graph would take {proto.ByteSize() / 2**30:.1f} GiB, but an ONNX file holds at "
             "most 2 GiB. Use fewer neurons, or reduced layers."
-        )
+        ),
+    )
     if path is not None:
         write_whole(Path(path), proto.SerializeToString())
     return proto
