@@ -30,6 +30,7 @@ from quadric.models import (
     split,
 )
 from quadric.network import Network
+from quadric.utils import first_applying
 
 BUILTINS = {"float": float, "int": int, "bool": bool}
 FLOATS = {"inf": np.inf, "-inf": -np.inf, "nan": np.nan}
@@ -234,14 +235,14 @@ def _number_type(value: Any) -> dict[str, Any]:
 
 
 def _not_saved(value: Any) -> NotSavedError:
-    kind = type(value).__name__
-    if isinstance(value, (np.random.RandomState, np.random.Generator)):
-        return NotSavedError(
-            f"a {kind}, which a model file does not store: use an integer or None instead"
-        )
-    if callable(value):
-        return NotSavedError("a function, which a model file does not store, because it is code")
-    return NotSavedError(f"or contains a {kind}, which a model file does not store: {value!r:.60}")
+    kind, not_stored = type(value).__name__, "which a model file does not store"
+    is_random = isinstance(value, (np.random.RandomState, np.random.Generator))
+    reasons = {
+        f"a {kind}, {not_stored}: use an integer or None instead": is_random,
+        f"a function, {not_stored}, because it is code": callable(value),
+        f"or contains a {kind}, {not_stored}: {value!r:.60}": True,
+    }
+    return NotSavedError(first_applying(reasons))
 
 
 # ------------------------------------------------------------------------------ reading

@@ -382,8 +382,6 @@ def _groups_of(
             found = [found[i] if kind == "input" else outputs[i] for kind, i in encoded.origins]
     except UnknownStepError:
         return alone
-    if len(found) != len(shown):
-        return alone
     names = [f"x{i + 1}" for i in range(n)] if inputs is None else list(map(str, inputs))
     groups = [
         names[column] if column >= 0 else name

@@ -19,6 +19,7 @@ from quadric.models._facts import (
     STATISTICS,
     Facts,
     Known,
+    Rules,
     attributes,
     increasing_indices,
     is_vector,
@@ -40,7 +41,11 @@ from quadric.models._operations import (
 # data, and `fit` never computes such a scale.
 SMALLEST_SCALE = 1e-162
 MOST_ITERATIONS = 10_000  # limit for a solver, if the restored step is fitted again
-LONGEST = 1.001  # bound on an entry of a unit vector, allowing for rounding errors
+DIRECTIONS: Rules = {
+    "a matrix with rows and columns": np.size,
+    "finite": lambda rows: np.isfinite(rows).all(),
+    "unit vectors": lambda rows: np.abs(rows).max() <= 1.001,  # allows for rounding errors
+}
 VARIANCES = ("explained_variance_", "explained_variance_ratio_", "singular_values_")
 SCORES = (
     "chi2",
@@ -194,12 +199,10 @@ def _restore_directions(step: Any, facts: Facts) -> int:
         facts.expect(
             name, isinstance(given, str) or given <= MOST_ITERATIONS, f"at most {MOST_ITERATIONS}"
         )
-    step.components_ = facts.matrix("components_")
-    facts.expect("components_", np.abs(step.components_).max() <= LONGEST, "unit vectors")
+    step.components_ = facts.check("components_", facts.array("components_", 2), DIRECTIONS)
     k, n = step.components_.shape
     for name in VARIANCES:
-        setattr(step, name, facts.vector(name, k, nan=True))
-    facts.expect("explained_variance_", not np.isnan(step.explained_variance_).any(), "finite")
+        setattr(step, name, facts.vector(name, k, nan=name != "explained_variance_"))
     if hasattr(step, "whiten"):  # PCA and IncrementalPCA
         step.noise_variance_, step.n_components_ = facts.number("noise_variance_"), k
         step.mean_ = facts.vector("mean_", n)

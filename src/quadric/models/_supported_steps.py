@@ -24,10 +24,12 @@ from quadric.models._facts import (
     Limits,
     as_array,
     attributes,
+    drops,
     expect_input_names,
     expect_plain_options,
     is_vector,
     named_steps,
+    passes,
 )
 from quadric.models._operations import (
     Affine,
@@ -63,14 +65,6 @@ class UnknownStepError(TypeError):
     def __init__(self, reason: str, path: str = "") -> None:
         super().__init__(f"step {path!r}: {reason}" if path else reason)
         self.reason, self.path = reason, path
-
-
-def passes(step: Any) -> bool:
-    return step is None or (isinstance(step, str) and step == "passthrough")
-
-
-def drops(step: Any) -> bool:
-    return isinstance(step, str) and step == "drop"
 
 
 def split(model: Any) -> tuple[list[tuple[str, Any]], Any]:
