@@ -137,10 +137,10 @@ def width(steps: Sequence[Any], n: int) -> int:
     Raises ValueError if a step expects a different number of columns.
     """
     for step in steps:
-        expected, name = getattr(step, "n_features_in_", n), type(step).__name__
+        expected = getattr(step, "n_features_in_", n)
         expect(
             expected == n,
-            ValueError(f"{name} expects {expected} columns, but the input has {n}"),
+            ValueError(f"{type(step).__name__} expects {expected} columns, but the input has {n}"),
         )
         n = width_after(operations(step), n)
     return n
