@@ -7,6 +7,7 @@ skl2onnx can convert Pipelines and ensembles that contain the estimators.
 import json
 import os
 from collections.abc import Sequence
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,6 @@ from quadric.onnx._nodes import (
     add_outputs,
     apply,
     as_matrix,
-    class_labels,
     declare_inputs,
     element_type,
     unique_names,
@@ -145,7 +145,8 @@ def _build(view: ModelView, dtype: str, opset: int) -> Any:
         except (TypeError, ValueError) as error:
             raise type(error)(f"step {name!r} cannot be exported: {error}") from None
     logits = add_logits(graph, view.network, as_matrix(graph, features).tensor)
-    outputs = add_outputs(graph, view, logits)
+    labels = None if view.classes is None else class_labels(view)
+    outputs = add_outputs(graph, view, logits, labels)
     for name, (tensor, _, _) in outputs.items():
         graph.add("Identity", tensor, output=name)
     proto = _assemble(graph, inputs, outputs, opset)
@@ -154,10 +155,25 @@ def _build(view: ModelView, dtype: str, opset: int) -> Any:
         "model": view.name,
         "feature_names": json.dumps(names),
     }
-    if view.classes is not None:
-        properties["classes"] = json.dumps(class_labels(view).tolist())
+    if labels is not None:
+        properties["classes"] = json.dumps(labels.tolist())
     helper.set_model_props(proto, properties)
     return proto
+
+
+def class_labels(view: ModelView) -> Array:
+    """Return the classes as strings or int64, the two label types of ONNX."""
+    classes = view.labels
+    if all(isinstance(value, str) for value in classes):
+        return classes.astype(object)
+    expect(
+        all(isinstance(c, (Real, np.bool_)) and c % 1 == 0 for c in classes),
+        TypeError(
+            f"classes must be all strings or all integers. Got {classes!r}; convert them before "
+            "fitting."
+        ),
+    )
+    return classes.astype(np.int64)
 
 
 def _assemble(graph: Graph, inputs: Signature, outputs: Outputs, opset: int) -> Any:

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, count, groupby
-from numbers import Real
 from operator import itemgetter
 from typing import Any
 
@@ -496,35 +495,19 @@ def add_logits(graph: Graph, network: Network, z: str) -> str:
     return z
 
 
-def add_outputs(graph: Graph, view: ModelView, z: str, labels: Array | None = None) -> Outputs:
-    """Compute a fitted model's outputs from its logits z; `labels` replaces the classes."""
-    if view.classes is None:
+def add_outputs(graph: Graph, view: ModelView, z: str, labels: Array | None) -> Outputs:
+    """Compute a fitted model's outputs from its logits z; `labels` are those of a classifier."""
+    if labels is None:
         a, width = _activation(graph, view.network.activations[-1], z), (view.network.n_outputs,)
         if view.estimator is not view.network:
             return {"variable": (a, graph.dtype, width)}
         return {"outputs": (a, graph.dtype, width), "logits": (z, graph.dtype, width)}
-    labels = class_labels(view) if labels is None else labels
     width = (len(labels),)
     label, probabilities = _label(graph, view, labels, z), _probabilities(graph, view, z)
     return {
         "label": (label, labels.dtype, width if view.is_multilabel else ()),
         "probabilities": (probabilities, graph.dtype, width),
     }
-
-
-def class_labels(view: ModelView) -> Array:
-    """Return the classes as strings or int64, the two label types of ONNX."""
-    classes = view.labels
-    if all(isinstance(value, str) for value in classes):
-        return classes.astype(object)
-    expect(
-        all(isinstance(c, (Real, np.bool_)) and c % 1 == 0 for c in classes),
-        TypeError(
-            f"classes must be all strings or all integers. Got {classes!r}; convert them before "
-            "fitting."
-        ),
-    )
-    return classes.astype(np.int64)
 
 
 def _linear(graph: Graph, layer: Any, X: str, prefix: str, names: str = "Wb") -> str:
