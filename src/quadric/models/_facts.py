@@ -14,7 +14,7 @@ import numpy as np
 
 from quadric.checks import Array
 from quadric.errors import expect
-from quadric.models._operations_and_composition import Operation
+from quadric.models._operations import Operation
 from quadric.network import Network
 
 LARGEST_COUNT = 2**53  # float64 holds all smaller integers exactly
@@ -193,17 +193,6 @@ class Facts:
             },
         )
 
-    def matrix(self, name: str) -> Array:
-        """A nonempty matrix of finite numbers."""
-        return self.check(
-            name,
-            self.array(name, 2),
-            {
-                "a matrix with rows and columns": lambda array: array.size,
-                "finite": lambda array: np.isfinite(array).all(),
-            },
-        )
-
     def samples_seen(self, name: str, n: int) -> Any:
         """The number of samples seen: either one number or one number per column."""
         value = self.get(name)
@@ -289,10 +278,19 @@ DTYPE: Rules = {
 }
 
 
+def passes(step: Any) -> bool:
+    """Whether a value stands in the place of a step that changes nothing."""
+    return step is None or (isinstance(step, str) and step == "passthrough")
+
+
+def drops(step: Any) -> bool:
+    """Whether a value stands in the place of a step that returns no columns."""
+    return isinstance(step, str) and step == "drop"
+
+
 def is_step(step: Any) -> bool:
-    """Whether a value is a step, or None, 'passthrough' or 'drop' in its place."""
-    placeholder = isinstance(step, str) and step in ("passthrough", "drop")
-    return step is None or placeholder or hasattr(step, "get_params")
+    """Whether a value is a step, or stands in the place of one."""
+    return passes(step) or drops(step) or hasattr(step, "get_params")
 
 
 def named_steps(length: int) -> Rules:

@@ -14,15 +14,13 @@ import numpy as np
 from quadric.checks import Array
 from quadric.core import Linear, Quadratic
 from quadric.geometry import AffineMap
-from quadric.models._coordinates import (
-    Coordinates,
-    affine_coordinates,
-    affine_map,
-    hidden_coordinates,
-)
-from quadric.models._operations_and_composition import Operation, fold_layers, layer_to_quadratic
-from quadric.models._supported_steps import named_operations, passes, split
+from quadric.models._composition import affine_map, fold_layers, layer_to_quadratic
+from quadric.models._coordinates import Coordinates, affine_coordinates, hidden_coordinates
+from quadric.models._facts import passes
+from quadric.models._operations import Operation
+from quadric.models._supported_steps import named_operations, split
 from quadric.network import Network
+from quadric.utils import first_applying
 
 ACCEPTED = "a Network, a fitted quadric estimator, or a Pipeline that ends with one"
 
@@ -138,11 +136,13 @@ class ModelView:
         network = getattr(last, "network_", last)
         if isinstance(network, Network):
             return cls(model, named_steps, last, network)
-        advice = "."
-        if hasattr(last, "best_estimator_"):
-            advice = "; pass its best_estimator_."
-        elif type(last).__module__.startswith("quadric."):
-            advice = "; call fit first."
+        advice = first_applying(
+            {
+                "; pass its best_estimator_.": hasattr(last, "best_estimator_"),
+                "; call fit first.": type(last).__module__.startswith("quadric."),
+                ".": True,
+            }
+        )
         raise TypeError(f"model must be {accepted}. Got {type(last).__name__}{advice}")
 
     @property
@@ -236,12 +236,11 @@ class ModelView:
     @cached_property
     def one_layer(self) -> Quadratic:
         """The network as one quadratic layer, in float64; ValueError if it does not fold to one."""
-        folded = self.folded
-        if len(folded.layers) > 1:
+        layer, *others = self.folded.layers
+        if others:
             raise ValueError(
                 f"model must fold to a single quadratic layer. This {self.name} folds to "
-                f"{len(folded.layers)} layers. Train with hidden_layer_sizes=(), or "
+                f"{1 + len(others)} layers. Train with hidden_layer_sizes=(), or "
                 "with activation='identity' and one quadratic layer."
             )
-        (layer,) = folded.layers
         return layer if isinstance(layer, Quadratic) else layer_to_quadratic(layer)

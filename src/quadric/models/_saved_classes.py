@@ -34,7 +34,7 @@ from quadric.models._facts import (
     Limits,
     are_numbers,
 )
-from quadric.models._operations_and_composition import missing_after
+from quadric.models._operations import missing_after
 from quadric.models._scalers_imputers_selectors import SELECTED
 from quadric.models._supported_steps import (
     ONLY_STEPS,
@@ -46,6 +46,7 @@ from quadric.models._supported_steps import (
     operations,
 )
 from quadric.network import Network
+from quadric.utils import first_applying
 
 # Parameters that control how an object of any class runs. They are never taken from a file.
 RUNNING = frozenset(
@@ -117,8 +118,9 @@ def _restore_classifier(model: Any, facts: Facts) -> int:
     _expect_outputs(facts, network, classes, multilabel=multilabel)
     _restore_records(model, facts)
     encoder = model._label_binarizer = LabelBinarizer()
-    kind = "multiclass" if len(classes) > 2 else "binary"
-    kind = "multilabel-indicator" if multilabel else kind
+    kind = first_applying(
+        {"multilabel-indicator": multilabel, "multiclass": len(classes) > 2, "binary": True}
+    )
     vars(encoder).update(classes_=classes, sparse_input_=False, y_type_=kind)
     return network.n_inputs
 

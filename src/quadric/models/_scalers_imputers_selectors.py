@@ -12,17 +12,19 @@ from sklearn import base, feature_selection, impute, preprocessing
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from quadric.checks import Array
+from quadric.errors import expect
 from quadric.models._facts import (
     DTYPE,
     PLAIN,
     STATISTICS,
     Facts,
     Known,
+    Rules,
     attributes,
     increasing_indices,
     is_vector,
 )
-from quadric.models._operations_and_composition import (
+from quadric.models._operations import (
     Affine,
     Beside,
     Branch,
@@ -39,7 +41,11 @@ from quadric.models._operations_and_composition import (
 # data, and `fit` never computes such a scale.
 SMALLEST_SCALE = 1e-162
 MOST_ITERATIONS = 10_000  # limit for a solver, if the restored step is fitted again
-LONGEST = 1.001  # bound on an entry of a unit vector, allowing for rounding errors
+DIRECTIONS: Rules = {
+    "a matrix with rows and columns": np.size,
+    "finite": lambda rows: np.isfinite(rows).all(),
+    "unit vectors": lambda rows: np.abs(rows).max() <= 1.001,  # allows for rounding errors
+}
 VARIANCES = ("explained_variance_", "explained_variance_ratio_", "singular_values_")
 SCORES = (
     "chi2",
@@ -193,12 +199,10 @@ def _restore_directions(step: Any, facts: Facts) -> int:
         facts.expect(
             name, isinstance(given, str) or given <= MOST_ITERATIONS, f"at most {MOST_ITERATIONS}"
         )
-    step.components_ = facts.matrix("components_")
-    facts.expect("components_", np.abs(step.components_).max() <= LONGEST, "unit vectors")
+    step.components_ = facts.check("components_", facts.array("components_", 2), DIRECTIONS)
     k, n = step.components_.shape
     for name in VARIANCES:
-        setattr(step, name, facts.vector(name, k, nan=True))
-    facts.expect("explained_variance_", not np.isnan(step.explained_variance_).any(), "finite")
+        setattr(step, name, facts.vector(name, k, nan=name != "explained_variance_"))
     if hasattr(step, "whiten"):  # PCA and IncrementalPCA
         step.noise_variance_, step.n_components_ = facts.number("noise_variance_"), k
         step.mean_ = facts.vector("mean_", n)
@@ -290,11 +294,13 @@ class SelectedFeatures(feature_selection.SelectorMixin, base.BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Check that X has as many columns as `support` has entries."""
         X = validate_data(self, X, dtype=None, ensure_all_finite=False, accept_sparse="csr")
-        if X.shape[1] != len(self.support):
-            raise ValueError(
+        expect(
+            X.shape[1] == len(self.support),
+            ValueError(
                 f"X must have {len(self.support)} columns, one for each entry of support. "
                 f"Got {X.shape[1]} instead."
-            )
+            ),
+        )
         return self
 
     def __sklearn_tags__(self) -> Any:

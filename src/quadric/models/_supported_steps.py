@@ -14,6 +14,7 @@ import numpy as np
 from sklearn import config_context, pipeline, preprocessing
 
 from quadric.checks import Array
+from quadric.errors import expect
 from quadric.models._encoders import ENCODERS
 from quadric.models._facts import (
     LONGEST_NUMBER,
@@ -23,12 +24,14 @@ from quadric.models._facts import (
     Limits,
     as_array,
     attributes,
+    drops,
     expect_input_names,
     expect_plain_options,
     is_vector,
     named_steps,
+    passes,
 )
-from quadric.models._operations_and_composition import (
+from quadric.models._operations import (
     Affine,
     Beside,
     Branch,
@@ -62,14 +65,6 @@ class UnknownStepError(TypeError):
     def __init__(self, reason: str, path: str = "") -> None:
         super().__init__(f"step {path!r}: {reason}" if path else reason)
         self.reason, self.path = reason, path
-
-
-def passes(step: Any) -> bool:
-    return step is None or (isinstance(step, str) and step == "passthrough")
-
-
-def drops(step: Any) -> bool:
-    return isinstance(step, str) and step == "drop"
 
 
 def split(model: Any) -> tuple[list[tuple[str, Any]], Any]:
@@ -112,8 +107,8 @@ def operations(step: Any) -> list[Operation]:
     if passes(step):
         return []
     known = find(step)
-    if type(step).__name__ not in ONLY_STEPS and not hasattr(step, "n_features_in_"):
-        raise UnknownStepError(f"{known.name} is not fitted")
+    fitted = hasattr(step, "n_features_in_") or type(step).__name__ in ONLY_STEPS
+    expect(fitted, UnknownStepError(f"{known.name} is not fitted"))
     return known.operations(step)
 
 
@@ -143,10 +138,10 @@ def width(steps: Sequence[Any], n: int) -> int:
     """
     for step in steps:
         expected = getattr(step, "n_features_in_", n)
-        if expected != n:
-            raise ValueError(
-                f"{type(step).__name__} expects {expected} columns, but the input has {n}"
-            )
+        expect(
+            expected == n,
+            ValueError(f"{type(step).__name__} expects {expected} columns, but the input has {n}"),
+        )
         n = width_after(operations(step), n)
     return n
 
@@ -175,9 +170,11 @@ def expect_short_names(steps: Sequence[Any], limits: Limits) -> None:
     n = n_inputs(steps[0]) if names is None else len(names)
     if n is None:
         return  # no step has a fixed number of columns
-    lengths = np.broadcast_to(np.int32(len(f"x{n}")), n)
-    if names is not None:
-        lengths = np.fromiter(map(len, names), np.int32, n)
+    lengths = (
+        np.broadcast_to(np.int32(len(f"x{n}")), n)
+        if names is None
+        else np.fromiter(map(len, names), np.int32, n)
+    )
     for step in steps:
         lengths = name_lengths(operations(step), lengths, limits)
         limits.expect_names(lengths)
@@ -185,10 +182,8 @@ def expect_short_names(steps: Sequence[Any], limits: Limits) -> None:
 
 def n_inputs(step: Any) -> int | None:
     """The number of input columns; a step that begins with 'passthrough' does not know it."""
-    n = getattr(step, "n_features_in_", None)
-    for _, inner in getattr(step, "steps", getattr(step, "transformer_list", ())):
-        n = n_inputs(inner) if n is None else n
-    return None if n is None else int(n)
+    known = (int(s.n_features_in_) for s in _every_step(step) if hasattr(s, "n_features_in_"))
+    return next(known, None)
 
 
 def name_lengths(operations: Sequence[Operation], lengths: Array, limits: Limits) -> Array:
@@ -314,11 +309,6 @@ class Columns:
     n: int
     names: Iterable[str] | None = None
 
-    @classmethod
-    def of(cls, step: Any) -> "Columns":
-        """The input columns of a fitted ColumnTransformer."""
-        return cls(step.n_features_in_, getattr(step, "feature_names_in_", None))
-
     @cached_property
     def _places(self) -> dict[str, int]:
         names = range(self.n) if self.names is None else self.names
@@ -344,15 +334,19 @@ class Columns:
         return np.atleast_1d(np.arange(self.n)[array]) if array.size else np.empty(0, np.int64)
 
 
+def input_indices(step: Any, name: str) -> Array:
+    """The input columns of one of the steps of a fitted ColumnTransformer."""
+    return np.asarray(step._transformer_to_input_indices[name], dtype=np.int64)
+
+
 def column_facts(step: Any) -> dict[str, Any]:
     """The steps of a fitted ColumnTransformer, with their columns as given and as indices."""
-    indices = step._transformer_to_input_indices
     parts = [
         (
             name,
             given if isinstance(given, str) else step.transformers_[i][1],
             step._columns[i] if callable(columns) else columns,
-            np.asarray(indices[name], dtype=np.int64),
+            input_indices(step, name),
         )
         for i, (name, given, columns) in enumerate(step.transformers)
     ]
@@ -361,7 +355,7 @@ def column_facts(step: Any) -> dict[str, Any]:
         remainder = step.transformers_[-1][1]
     return {
         "transformers": parts,
-        "remainder": (remainder, np.asarray(indices["remainder"], dtype=np.int64)),
+        "remainder": (remainder, input_indices(step, "remainder")),
         "sparse_output_": step.sparse_output_,
     }
 
@@ -420,10 +414,9 @@ def unfitted(step: Any) -> Any:
 
 
 def _columns(step: Any) -> list[Operation]:
-    known = Columns.of(step)
     parts = [
-        (name, inner, known.indices(columns))
-        for name, inner, columns in step.transformers_
+        (name, inner, input_indices(step, name))
+        for name, inner, _ in step.transformers_
         if not drops(inner)
     ]
     return _beside(step, [part for part in parts if part[2].size], step.n_features_in_)
@@ -508,8 +501,10 @@ def _restore_union(step: Any, facts: Facts) -> int:
 
 
 def _function(step: Any) -> list[Operation]:
-    if step.func is not None:
-        raise UnknownStepError(f"FunctionTransformer contains Python code: {step.func!r}")
+    expect(
+        step.func is None,
+        UnknownStepError(f"FunctionTransformer contains Python code: {step.func!r}"),
+    )
     return []
 
 

@@ -7,6 +7,7 @@ skl2onnx can convert Pipelines and ensembles that contain the estimators.
 import json
 import os
 from collections.abc import Sequence
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from sklearn.pipeline import Pipeline
 
 import quadric
 from quadric.checks import Array, as_dtype
+from quadric.errors import expect
 from quadric.estimators import QuadraticClassifier, QuadraticLogisticRegression, QuadraticRegressor
 from quadric.models import ModelView, UnknownStepError
 from quadric.onnx._nodes import (
@@ -30,7 +32,6 @@ from quadric.onnx._nodes import (
     add_outputs,
     apply,
     as_matrix,
-    class_labels,
     declare_inputs,
     element_type,
     unique_names,
@@ -90,10 +91,12 @@ def export(
     11
     """
     newest = onnx.defs.onnx_opset_version()
-    if type(opset) is not int or not OLDEST_OPSET <= opset <= newest:
-        raise ValueError(
+    expect(
+        type(opset) is int and OLDEST_OPSET <= opset <= newest,
+        ValueError(
             f"opset must be an integer from {OLDEST_OPSET} to {newest}. Got {opset!r} instead."
-        )
+        ),
+    )
     view = ModelView.of(model)
     try:
         proto = _build(view, dtype, opset)
@@ -102,11 +105,13 @@ def export(
             f"ONNX stores text as UTF-8, which cannot encode {error.object!r:.60}. Rename this "
             "class, category or column before fitting."
         ) from None
-    if proto.ByteSize() > LARGEST:
-        raise ValueError(
+    expect(
+        proto.ByteSize() <= LARGEST,
+        ValueError(
             f"the graph would take {proto.ByteSize() / 2**30:.1f} GiB, but an ONNX file holds at "
             "most 2 GiB. Use fewer neurons, or reduced layers."
-        )
+        ),
+    )
     if path is not None:
         write_whole(Path(path), proto.SerializeToString())
     return proto
@@ -140,7 +145,8 @@ def _build(view: ModelView, dtype: str, opset: int) -> Any:
         except (TypeError, ValueError) as error:
             raise type(error)(f"step {name!r} cannot be exported: {error}") from None
     logits = add_logits(graph, view.network, as_matrix(graph, features).tensor)
-    outputs = add_outputs(graph, view, logits)
+    labels = None if view.classes is None else class_labels(view)
+    outputs = add_outputs(graph, view, logits, labels)
     for name, (tensor, _, _) in outputs.items():
         graph.add("Identity", tensor, output=name)
     proto = _assemble(graph, inputs, outputs, opset)
@@ -149,10 +155,25 @@ def _build(view: ModelView, dtype: str, opset: int) -> Any:
         "model": view.name,
         "feature_names": json.dumps(names),
     }
-    if view.classes is not None:
-        properties["classes"] = json.dumps(class_labels(view).tolist())
+    if labels is not None:
+        properties["classes"] = json.dumps(labels.tolist())
     helper.set_model_props(proto, properties)
     return proto
+
+
+def class_labels(view: ModelView) -> Array:
+    """Return the classes as strings or int64, the two label types of ONNX."""
+    classes = view.labels
+    if all(isinstance(value, str) for value in classes):
+        return classes.astype(object)
+    expect(
+        all(isinstance(c, (Real, np.bool_)) and c % 1 == 0 for c in classes),
+        TypeError(
+            f"classes must be all strings or all integers. Got {classes!r}; convert them before "
+            "fitting."
+        ),
+    )
+    return classes.astype(np.int64)
 
 
 def _assemble(graph: Graph, inputs: Signature, outputs: Outputs, opset: int) -> Any:

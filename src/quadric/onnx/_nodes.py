@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, count, groupby
-from numbers import Real
 from operator import itemgetter
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
 from quadric.checks import Array
+from quadric.errors import expect
 from quadric.models import (
     Affine,
     Beside,
@@ -144,8 +144,10 @@ Signature = dict[str, tuple[Any, tuple[int, ...]]]  # for each name, dtype and s
 
 def as_matrix(graph: Graph, features: Features) -> FeatureBlock:
     """Concatenate all features, which must be real numbers."""
-    if any(block.kind != "float" for block in features):
-        raise TypeError("expected numbers but got text or categories. Encode them first.")
+    expect(
+        all(block.kind == "float" for block in features),
+        TypeError("expected numbers but got text or categories. Encode them first."),
+    )
     width = sum(block.width for block in features)
     return FeatureBlock(graph.concat([block.tensor for block in features]), "float", width)
 
@@ -353,10 +355,12 @@ def _numbers_together(graph: Graph, features: Features) -> Features:
     kinds = {block.kind for block in features}
     if "string" not in kinds:
         return [as_matrix(graph, features)]
-    if len(kinds) > 1:
-        raise TypeError(
+    expect(
+        kinds == {"string"},
+        TypeError(
             "SimpleImputer was given both text and numeric columns. Use one imputer for each."
-        )
+        ),
+    )
     return features
 
 
@@ -419,29 +423,34 @@ def _is_category(graph: Graph, column: FeatureBlock, known: Categories) -> str:
     missing = np.array([is_missing(value) for value in values])
     if kind_of_values(values) == "string":
         return _equals_text(graph, column, _texts(column, values, missing))
-    if missing[:-1].any():
-        raise ValueError("an encoder has both None and NaN among its categories. Keep one of them.")
+    expect(
+        not missing[:-1].any(),
+        ValueError("an encoder has both None and NaN among its categories. Keep one of them."),
+    )
     numbers = values[~missing].astype(np.int64 if column.kind == "int64" else np.float64)
     row = graph.as_tensor(numbers[None])
-    if len(np.unique(row)) < row.size:
-        raise ValueError(
+    expect(
+        len(np.unique(row)) == row.size,
+        ValueError(
             f"an encoder has categories that are the same number in {graph.dtype}. "
             'Export with dtype="float64".'
-        )
+        ),
+    )
     equal = graph.add("Equal", column.tensor, graph.constant(row))
     return graph.concat([equal, graph.add("IsNaN", column.tensor)]) if missing.any() else equal
 
 
 def _texts(column: FeatureBlock, values: Array, missing: Array) -> list[str]:
     """Return the categories as ONNX represents them."""
-    if column.kind != "string":
-        raise TypeError("an encoder compares text with a numeric column.")
+    expect(column.kind == "string", TypeError("an encoder compares text with a numeric column."))
     texts = [MISSING_TEXT if gone else str(v) for v, gone in zip(values, missing, strict=True)]
-    if texts.count(MISSING_TEXT) > (0 if column.complete else 1):
-        raise ValueError(
+    expect(
+        texts.count(MISSING_TEXT) <= (0 if column.complete else 1),
+        ValueError(
             "an encoder distinguishes several kinds of missing or empty text, but ONNX represents "
             "all of them as an empty string. Replace them with a single value before fitting."
-        )
+        ),
+    )
     return texts
 
 
@@ -486,33 +495,19 @@ def add_logits(graph: Graph, network: Network, z: str) -> str:
     return z
 
 
-def add_outputs(graph: Graph, view: ModelView, z: str, labels: Array | None = None) -> Outputs:
-    """Compute a fitted model's outputs from its logits z; `labels` replaces the classes."""
-    if view.classes is None:
+def add_outputs(graph: Graph, view: ModelView, z: str, labels: Array | None) -> Outputs:
+    """Compute a fitted model's outputs from its logits z; `labels` are those of a classifier."""
+    if labels is None:
         a, width = _activation(graph, view.network.activations[-1], z), (view.network.n_outputs,)
         if view.estimator is not view.network:
             return {"variable": (a, graph.dtype, width)}
         return {"outputs": (a, graph.dtype, width), "logits": (z, graph.dtype, width)}
-    labels = class_labels(view) if labels is None else labels
     width = (len(labels),)
     label, probabilities = _label(graph, view, labels, z), _probabilities(graph, view, z)
     return {
         "label": (label, labels.dtype, width if view.is_multilabel else ()),
         "probabilities": (probabilities, graph.dtype, width),
     }
-
-
-def class_labels(view: ModelView) -> Array:
-    """Return the classes as strings or int64, the two label types of ONNX."""
-    classes = view.labels
-    if all(isinstance(value, str) for value in classes):
-        return classes.astype(object)
-    if not all(isinstance(c, (Real, np.bool_)) and c % 1 == 0 for c in classes):
-        raise TypeError(
-            f"classes must be all strings or all integers. Got {classes!r}; convert them before "
-            "fitting."
-        )
-    return classes.astype(np.int64)
 
 
 def _linear(graph: Graph, layer: Any, X: str, prefix: str, names: str = "Wb") -> str:
