@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
 from quadric.checks import FLOAT64, Array, as_numbers, check_number, unmasked
-from quadric.convert._layers import fold_view
+from quadric.convert._fold import fold_view
 from quadric.core import Quadratic
 from quadric.estimators import QuadraticLogisticRegression
 from quadric.geometry import Quadric

@@ -296,9 +296,8 @@ def plot_certified_accuracy(
     end = float(np.quantile(finite, 0.995)) if len(finite) else 1.0
     at = np.linspace(0.0, end or 1.0, 400)
     k = len(ax.get_lines())
-    style = {"color": color_of(k), "linestyle": dashes_of(k), "linewidth": 2.0}
-    style |= {} if label is None else {"label": plain(label)}
-    ax.plot(at, found.certified_accuracy(y, at), **style)
+    shares, text = found.certified_accuracy(y, at), None if label is None else plain(label)
+    ax.plot(at, shares, color=color_of(k), linestyle=dashes_of(k), linewidth=2.0, label=text)
     name = "certified share of rows" if y is None else "certified accuracy"
     end = max(end, ax.get_xlim()[1]) if k else end
     ax.set(xlabel="radius", ylabel=name, ylim=(0, 1.02), xlim=(0, end))
