@@ -163,8 +163,9 @@ def plot_boundaries(
     labels = list(known)
     shown = labels if classes is None else list(classes)
     if len(shown) < 2 or not set(shown) <= set(labels):
-        names = ", ".join(map(str, labels))
-        raise ValueError(f"classes must hold two or more of {names}. Got {shown}.")
+        raise ValueError(
+            f"classes must hold two or more of {', '.join(map(str, labels))}. Got {shown}."
+        )
     if len(shown) > MOST_CLASSES:
         raise ValueError(
             f"plot_boundaries draws at most {MOST_CLASSES} classes, and this model has "
@@ -278,8 +279,8 @@ def plot_prediction(
         Z, extent=found.extent, origin="lower", aspect="auto", interpolation="nearest", **style
     )
     if all(axis.categories is None for axis in found.axes) and high > low:
-        lines = ax.contour(*(axis.places for axis in found.axes), Z, 8, colors="white")
-        lines.set_linewidth(0.6)
+        places = (axis.places for axis in found.axes)
+        lines = ax.contour(*places, Z, 8, colors="white", linewidths=0.6)
         ax.clabel(lines, fontsize=7)
     if drawn:
         across, along = found.points[found.near].T
@@ -379,8 +380,7 @@ def plot_regions(
             ax.plot(*piece.T, color=BOUNDARY, linewidth=1.6, zorder=2)
     else:
         for k in np.unique(winners) if winners.min() < winners.max() else ():
-            inside = (winners == k).astype(float)
-            ax.contour(side_x, side_y, inside, [0.5], colors=BOUNDARY, linewidths=1.2)
+            ax.contour(side_x, side_y, winners == k, [0.5], colors=BOUNDARY, linewidths=1.2)
     if X is not None and y is not None:
         plot_points(X, y, ax, size=size, classes=selected.labels)
     show_window(ax, window)
