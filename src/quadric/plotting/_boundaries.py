@@ -213,19 +213,17 @@ def _region_legend(
     ax: Axes, labels: Sequence[Any], shown: Sequence[int], *, outside: bool = False
 ) -> None:
     """A legend with the region of every class, and its marker if points are drawn."""
-    handles, texts = [], []
+    handles: dict[str, Any] = {}
     markers = {text: handle for handle, text in zip(*ax.get_legend_handles_labels(), strict=True)}
     for k in list(shown)[:LEGEND_CLASSES]:
         text = plain(labels[k])
         patch = Patch(facecolor=pale(k), edgecolor=BOUNDARY, linewidth=0.5)
-        handles.append((patch, markers[text]) if text in markers else patch)
-        texts.append(text)
+        handles[text] = (patch, markers[text]) if text in markers else patch
     if len(shown) > LEGEND_CLASSES:
-        handles.append(Patch(facecolor="none"))
-        texts.append(f"and {len(shown) - LEGEND_CLASSES} more")
+        handles[f"and {len(shown) - LEGEND_CLASSES} more"] = Patch(facecolor="none")
     ax.legend(
-        handles,
-        texts,
+        list(handles.values()),
+        list(handles),
         title="predicted class",
         fontsize=8,
         title_fontsize=8,
