@@ -97,10 +97,8 @@ def axis_names(names: Sequence[str] | None, n: int) -> list[str]:
     """The names of n coordinates, checked; by default x, y, z or, if n > 3, x1, x2, ..."""
     if names is None:
         return list("xyz"[:n]) if n <= 3 else [f"x{i + 1}" for i in range(n)]
-    expect(
-        len(names) == n,
-        ValueError(f"names must hold {n} names, one per coordinate. Got {len(names)}."),
-    )
+    if len(names) != n:
+        raise ValueError(f"names must hold {n} names, one per coordinate. Got {len(names)}.")
     return [str(name) for name in names]
 
 

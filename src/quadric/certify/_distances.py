@@ -2,7 +2,7 @@
 
 A function is given about many points p by its value F > 0 and its gradient g there, and by one
 matrix A: ``F(p + d) = F + g'd + d'Ad``. The distance is the length of the shortest d with
-F(p + d) = 0, which `geometry._nearest` computes in the coordinates of the eigenvectors of A.
+F(p + d) = 0, which `steps_to_surface` computes in the coordinates of the eigenvectors of A.
 
 The computed distance has rounding errors. The bound has none, because it does not trust the
 solution: for every nu >= 0 for which I + nu A has no negative eigenvalue, each d with

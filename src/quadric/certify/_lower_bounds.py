@@ -8,9 +8,9 @@ rho from a,
 
 and the bound for a linear neuron is the smaller of |w| rho and the sum of |w_i| times the deviation
 of each input. Activations are monotonic, so that the ends of an interval are mapped to the ends of
-an interval. The rounding errors of the model are added in each layer (see `_rounding`). The radius
-is the largest r, found by bisection, for which no difference between the score of the predicted
-class and another one can vanish.
+an interval. The rounding errors of the model are added in each layer (see `_model_and_rounding`).
+The radius is the largest r, found by bisection, for which no difference between the score of the
+predicted class and another one can vanish.
 """
 
 from dataclasses import dataclass

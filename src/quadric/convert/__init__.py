@@ -2,24 +2,22 @@
 
 All of them are exact, except for `to_reduced` and `truncate`. This package may import `models`,
 `network`, `core`, `geometry` and `estimators`. Each module converts one family: `_models.py` (QDA,
-Gaussian classes, ellipsoids, polynomial logistic regression) and `_layers.py` (kinds of neurons;
-several layers, the affine steps of a pipeline, or the matrices of a bilinear block into one layer).
+Gaussian classes, ellipsoids, polynomial logistic regression), `_layers.py` (kinds of neurons) and
+`_fold.py` (several layers, the affine steps of a pipeline, or the matrices of a bilinear block into
+one layer).
 `_truncate.py` keeps the strongest eigenvectors of a folded layer and measures the accuracy that is
 left. `_separation.py` builds a network from the smallest ellipsoids around classes
 (`quadric.separate`), and finds a quadric that separates two classes or proves that there is none,
 verified with integers.
 """
 
-from quadric.convert._layers import (
-    Reduction,
+from quadric.convert._fold import (
     add_residual,
     fold,
     fold_bilinear,
-    layer_index as layer_index,
-    to_quadratic,
-    to_reduced,
     view_of_one_layer as view_of_one_layer,
 )
+from quadric.convert._layers import Reduction, layer_index as layer_index, to_quadratic, to_reduced
 from quadric.convert._models import (
     from_ellipsoids,
     from_gaussians,

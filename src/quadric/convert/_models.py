@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
 from quadric.checks import FLOAT64, Array, as_numbers, check_number, unmasked
-from quadric.convert._layers import fold_view
+from quadric.convert._fold import fold_view
 from quadric.core import Quadratic
 from quadric.estimators import QuadraticLogisticRegression
 from quadric.geometry import Quadric
@@ -329,10 +329,9 @@ def to_classifier(network: Network, classes: Any) -> QuadraticLogisticRegression
             f"classes must be {count} different labels in increasing order, one for each class of "
             f"the network. Got {labels.tolist()}."
         )
-    layer = layer_to_quadratic(network.layers[0])
     classifier = QuadraticLogisticRegression()
     classifier.__dict__.update(
-        network_=Network([layer], network.activations),
+        network_=Network([layer_to_quadratic(network.layers[0])], network.activations),
         classes_=labels,
         n_features_in_=network.n_inputs,
         n_iter_=np.zeros(1, dtype=np.int32),

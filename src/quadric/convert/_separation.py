@@ -174,10 +174,9 @@ def separate(X: Any, y: Any, *, tolerance: float = 1e-7, sharpness: float = 1.0)
         if (_exact_signs(ellipsoids[i], X[index == j]) <= 0).any()
     ]
     network = from_ellipsoids(ellipsoids, sharpness)
-    z = network.logits(X)
     own = index[:, None] == np.arange(len(classes))
     # z is less accurate than F: raise b to enclose points on the surface of their own ellipsoid
-    lowest = np.where(own, z, np.inf).min(axis=0)
+    lowest = np.where(own, network.logits(X), np.inf).min(axis=0)
     network.layers[0].b[...] += np.maximum(
         0.0, np.maximum(-2 * lowest, ENCLOSED * sharpness - lowest)
     )

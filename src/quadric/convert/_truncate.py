@@ -17,7 +17,7 @@ from quadric.checks import (
     subtract,
     unmasked,
 )
-from quadric.convert._layers import view_of_one_layer, with_steps
+from quadric.convert._fold import view_of_one_layer, with_steps
 from quadric.core import ACTIVATIONS, Layer, Linear, Quadratic, Reduced
 from quadric.models import ModelView, transformed
 from quadric.network import Network

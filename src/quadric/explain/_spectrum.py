@@ -228,10 +228,7 @@ class Spectrum:
             lines += ["", f"({counted(count - shown, 'more output')}; all_outputs=True lists all)"]
         return "\n".join(map(visible, lines))
 
-    def __str__(self) -> str:
-        return self.text()
-
-    __repr__ = __str__
+    __str__ = __repr__ = text
 
 
 def spectrum(

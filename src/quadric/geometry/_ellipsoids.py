@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from quadric.checks import FLOAT64, Array, check_number
-from quadric.geometry._function import EPS, AffineMap
+from quadric.geometry._function_and_nearest import EPS, AffineMap
 from quadric.geometry._quadric import Quadric
 
 MAX_ITERATIONS = 100_000

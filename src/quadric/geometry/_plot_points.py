@@ -20,7 +20,8 @@ import numpy as np
 from numpy import cos, cosh, sin, sinh
 
 from quadric.checks import Array
-from quadric.geometry._quadric import CanonicalForm, Quadric
+from quadric.geometry._canonical_form import CanonicalForm
+from quadric.geometry._quadric import Quadric
 
 # ---- arcs ----
 

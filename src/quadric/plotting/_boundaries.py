@@ -24,6 +24,7 @@ from quadric.explain import (
     InputData,
     dependences,
     explain,
+    grid_of,
     predictions,
     select_layer,
     tie,
@@ -41,12 +42,12 @@ from quadric.plotting._style import (
     plot_points,
     show_window,
 )
+from quadric.utils import listed
 
 LEGEND_CLASSES = 20
 MOST_CLASSES = 200
 GRID = 160  # values of a numeric input in a slice
 FINE_GRID = 400  # values of each input if the model has only two
-MOST_CATEGORIES = 12
 LISTED = 4  # fixed inputs that are listed by name
 NO_BREAK = "\u00a0"  # a space at which a line is not wrapped
 
@@ -64,8 +65,7 @@ class InputAxis:
     def of(cls, columns: InputData, k: int) -> "InputAxis":
         numbers = columns.numbers(k)
         if numbers is None:
-            common = Counter(columns.values(k).tolist()).most_common(MOST_CATEGORIES)
-            values = sorted((value for value, _ in common), key=str)
+            values = grid_of(columns, k, GRID)
             texts = [written(value) for value in values]
             return cls(columns.names[k], values, np.arange(len(values), dtype=float), texts)
         present = numbers[np.isfinite(numbers)]
@@ -95,10 +95,9 @@ class InputAxis:
 
     def label(self, ax: Any, axis: str) -> None:
         """Write the name of the input and its categories on an axis."""
-        style: dict[str, Any] = {"label": plain(self.name)}
+        style: dict[str, Any] = {"label": plain(self.name), "lim": self.limits}
         if self.categories is not None:
             style |= {"ticks": self.places, "ticklabels": list(map(plain, self.categories))}
-        style["lim"] = self.limits
         ax.set(**{axis + key: value for key, value in style.items()})
 
 
@@ -164,8 +163,9 @@ def plot_boundaries(
     labels = list(known)
     shown = labels if classes is None else list(classes)
     if len(shown) < 2 or not set(shown) <= set(labels):
-        names = ", ".join(map(str, labels))
-        raise ValueError(f"classes must hold two or more of {names}. Got {shown}.")
+        raise ValueError(
+            f"classes must hold two or more of {', '.join(map(str, labels))}. Got {shown}."
+        )
     if len(shown) > MOST_CLASSES:
         raise ValueError(
             f"plot_boundaries draws at most {MOST_CLASSES} classes, and this model has "
@@ -213,19 +213,17 @@ def _region_legend(
     ax: Axes, labels: Sequence[Any], shown: Sequence[int], *, outside: bool = False
 ) -> None:
     """A legend with the region of every class, and its marker if points are drawn."""
-    handles, texts = [], []
+    handles: dict[str, Any] = {}
     markers = {text: handle for handle, text in zip(*ax.get_legend_handles_labels(), strict=True)}
     for k in list(shown)[:LEGEND_CLASSES]:
         text = plain(labels[k])
         patch = Patch(facecolor=pale(k), edgecolor=BOUNDARY, linewidth=0.5)
-        handles.append((patch, markers[text]) if text in markers else patch)
-        texts.append(text)
+        handles[text] = (patch, markers[text]) if text in markers else patch
     if len(shown) > LEGEND_CLASSES:
-        handles.append(Patch(facecolor="none"))
-        texts.append(f"and {len(shown) - LEGEND_CLASSES} more")
+        handles[f"and {len(shown) - LEGEND_CLASSES} more"] = Patch(facecolor="none")
     ax.legend(
-        handles,
-        texts,
+        list(handles.values()),
+        list(handles),
         title="predicted class",
         fontsize=8,
         title_fontsize=8,
@@ -279,8 +277,8 @@ def plot_prediction(
         Z, extent=found.extent, origin="lower", aspect="auto", interpolation="nearest", **style
     )
     if all(axis.categories is None for axis in found.axes) and high > low:
-        lines = ax.contour(*(axis.places for axis in found.axes), Z, 8, colors="white")
-        lines.set_linewidth(0.6)
+        places = (axis.places for axis in found.axes)
+        lines = ax.contour(*places, Z, 8, colors="white", linewidths=0.6)
         ax.clabel(lines, fontsize=7)
     if drawn:
         across, along = found.points[found.near].T
@@ -361,8 +359,9 @@ def plot_regions(
     selected = select_layer(model, -1)
     names = selected.space.names
     if not selected.view.chooses_a_class:
-        last = selected.activation
-        raise ValueError(f"model must be a classifier of exclusive classes. Got {last!r} outputs.")
+        raise ValueError(
+            f"model must be a classifier of exclusive classes. Got {selected.activation!r} outputs."
+        )
     if selected.space.kind == "inputs" and len(names) != 2:
         raise ValueError(
             f"model must have two inputs. Got {len(names)}; use plot_boundaries for more."
@@ -379,8 +378,7 @@ def plot_regions(
             ax.plot(*piece.T, color=BOUNDARY, linewidth=1.6, zorder=2)
     else:
         for k in np.unique(winners) if winners.min() < winners.max() else ():
-            inside = (winners == k).astype(float)
-            ax.contour(side_x, side_y, inside, [0.5], colors=BOUNDARY, linewidths=1.2)
+            ax.contour(side_x, side_y, winners == k, [0.5], colors=BOUNDARY, linewidths=1.2)
     if X is not None and y is not None:
         plot_points(X, y, ax, size=size, classes=selected.labels)
     show_window(ax, window)
@@ -446,9 +444,7 @@ def slice_model(model: Any, X: Any, inputs: Sequence[str] | None = None) -> Mode
     names = columns.names
     if len(names) < 2:
         raise ValueError("a model with a single input has no plane to draw. Plot the dependence.")
-    ranked = dict.fromkeys(range(len(names)), 1.0)
-    if len(names) > 2:
-        ranked = rank_inputs(model, X, names)
+    ranked = rank_inputs(model, X, names) if len(names) > 2 else {0: 1.0, 1: 1.0}
     chosen = list(inputs or [names[k] for k in list(ranked)[:2]])
     if len(chosen) != 2 or chosen[0] == chosen[1] or not set(chosen) <= set(names):
         raise ValueError(f"inputs must be two of {', '.join(names)}. Got {chosen}.")
@@ -462,8 +458,8 @@ def slice_model(model: Any, X: Any, inputs: Sequence[str] | None = None) -> Mode
     rng = np.random.default_rng(0)
     places = [axis.positions(columns.values(k), rng) for axis, k in zip(axes, dims, strict=True)]
     points = np.column_stack(places)
-    near = _near(columns, typical, ranked)
-    near &= np.isfinite(points).all(axis=1)  # only categories on the axis
+    on_axes = np.isfinite(points).all(axis=1)  # the axes may lack rare categories
+    near = _near(columns, typical, ranked) & on_axes
     shape = len(axes[1].values), len(axes[0].values), -1
     fixed = [(names[k], value) for k, value in typical.items()]
     title = _title(chosen, fixed, where, given=inputs is not None)
@@ -544,22 +540,19 @@ def _between_classes(model: Any, columns: InputData, typical: dict[int, Any]) ->
     """The mean of the medians of the rows of each predicted class."""
     predicted = np.asarray(model.predict(columns.X))
     parts = [columns.take(np.flatnonzero(predicted == label)) for label in np.unique(predicted)]
-    found = dict(typical)
-    for k in typical:
-        if columns.numbers(k) is not None:
-            found[k] = float(np.mean([typical_value(part, k) for part in parts]))
-    return found
+    numeric = [k for k in typical if columns.numbers(k) is not None]
+    medians = {k: [typical_value(part, k) for part in parts] for k in numeric}
+    return {**typical, **{k: float(np.mean(values)) for k, values in medians.items()}}
 
 
 def _title(chosen: list[str], fixed: list[tuple[str, Any]], where: str, *, given: bool) -> str:
     if not fixed:
         return ""
     which = "Inputs" if given else "The two most important inputs"
-    pairs = (f"{plain(name)} = {plain(written(value))}" for name, value in fixed[:LISTED])
-    listed = ", ".join(pair.replace(" ", NO_BREAK) for pair in pairs)
-    more = f" and {len(fixed) - LISTED} more" if len(fixed) > LISTED else ""
+    pairs = (f"{plain(name)} = {plain(written(value))}" for name, value in fixed)
+    values = listed((pair.replace(" ", NO_BREAK) for pair in pairs), LISTED)
     lines = [
         f"{which}: {plain(chosen[0])} and {plain(chosen[1])}",
-        *textwrap.wrap(f"Fixed {where}: {listed}{more}", 78),
+        *textwrap.wrap(f"Fixed {where}: {values}", 78),
     ]
     return "\n".join(lines).replace(NO_BREAK, " ")

@@ -71,11 +71,16 @@ def plot_conic(
     if window is None:
         x, y = sorted(ax.get_xlim()), sorted(ax.get_ylim())
         window = surroundings(conic) if fresh else (x[0], x[1], y[0], y[1])
-    style = {"color": color, "linestyle": linestyle, "linewidth": linewidth}
     for k, piece in enumerate(arcs(conic, window)):
-        (line,) = ax.plot(*piece.T, label=label if k == 0 else None, **style)
-        if len(piece) == 1:
-            line.set(marker="o", markersize=3 * linewidth)
+        ax.plot(
+            *piece.T,
+            color=color,
+            linestyle=linestyle,
+            linewidth=linewidth,
+            marker="o" if len(piece) == 1 else None,
+            markersize=3 * linewidth,
+            label=label if k == 0 else None,
+        )
     show_window(ax, window)
     if fresh:
         ax.set_aspect("equal")
@@ -268,9 +273,9 @@ def plot_slices(
         The figure.
     """
     if pairs is None:
-        every = itertools.combinations(range(surface.n_dims), 2)
         scale = 1.0 if X is None else points_of(X, surface.n_dims).std(axis=0)
         strength = np.abs(surface.Q * scale) * np.reshape(scale, (-1, 1))
+        every = itertools.combinations(range(surface.n_dims), 2)
         pairs = sorted(every, key=lambda pair: -strength[pair])[:6]
     if not 0 < len(pairs) <= MOST_PANELS:
         raise ValueError(f"pairs must hold 1 to {MOST_PANELS} pairs. Got {len(pairs)}.")

@@ -51,8 +51,9 @@ def plot_calibration(model: Any, X: Any, y: Any, *, figure: Any = None) -> Figur
     matplotlib.figure.Figure
         The figure.
     """
-    P = np.asarray(model.predict_proba(X))
-    return calibration_figure(P, y, list(classes_of(model)), figure)
+    return calibration_figure(
+        np.asarray(model.predict_proba(X)), y, list(classes_of(model)), figure
+    )
 
 
 def calibration_figure(P: Array, y: Any, labels: Sequence[Any], figure: Any = None) -> Figure:
@@ -138,8 +139,7 @@ def plot_confusion(model: Any, X: Any, y: Any, ax: Axes | None = None) -> Axes:
     unknown = sorted(set(y.tolist()) - set(labels), key=str)
     if unknown:
         raise ValueError(f"y must hold the model's classes, {labels}. Got {unknown}.")
-    predicted = np.asarray(model.predict(X)).tolist()
-    counts = confusion_matrix(y.tolist(), predicted, labels=labels)
+    counts = confusion_matrix(y.tolist(), np.asarray(model.predict(X)).tolist(), labels=labels)
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     ax = get_ax(ax)
     image = ax.imshow(shares, cmap="Blues", vmin=0, vmax=1)
@@ -296,9 +296,8 @@ def plot_certified_accuracy(
     end = float(np.quantile(finite, 0.995)) if len(finite) else 1.0
     at = np.linspace(0.0, end or 1.0, 400)
     k = len(ax.get_lines())
-    style = {"color": color_of(k), "linestyle": dashes_of(k), "linewidth": 2.0}
-    style |= {} if label is None else {"label": plain(label)}
-    ax.plot(at, found.certified_accuracy(y, at), **style)
+    shares, text = found.certified_accuracy(y, at), None if label is None else plain(label)
+    ax.plot(at, shares, color=color_of(k), linestyle=dashes_of(k), linewidth=2.0, label=text)
     name = "certified share of rows" if y is None else "certified accuracy"
     end = max(end, ax.get_xlim()[1]) if k else end
     ax.set(xlabel="radius", ylabel=name, ylim=(0, 1.02), xlim=(0, end))

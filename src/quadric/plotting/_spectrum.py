@@ -54,10 +54,9 @@ def plot_spectrum(model: Any, count: int = 10, *, figure: Any = None) -> Figure:
     rows = -(-shown // columns)
     figure = get_figure(figure, max(2.2 * columns, 4.5), 2.1 * rows + 0.6)
     axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
-    for k, ax in enumerate(axes.flat):
-        if k >= shown:
-            ax.remove()
-            continue
+    for ax in axes.flat[shown:]:
+        ax.remove()
+    for k, ax in enumerate(axes.flat[:shown]):
         for pairs, color in ((found.positive[k], POSITIVE), (found.negative[k], NEGATIVE)):
             values = pairs.eigenvalues[:count]
             ax.bar(np.arange(1, len(values) + 1), values, color=color, width=0.8)

@@ -151,8 +151,7 @@ def plot_points(
         raise ValueError(f"y must hold the model's classes, {classes.tolist()}. Got {unknown}.")
     for turn in range(ROUNDS):
         for k, label in enumerate(classes.tolist()):
-            members = np.flatnonzero(y == label)
-            rows = members[turn::ROUNDS]
+            rows = np.flatnonzero(y == label)[turn::ROUNDS]
             if turn == 0 or len(rows):
                 ax.scatter(
                     X[rows, 0],

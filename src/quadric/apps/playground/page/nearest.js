@@ -1,6 +1,6 @@
 /**
  * The point of a conic nearest to a point p, found with the secular equation.
- * quadric/geometry/_nearest.py derives it.
+ * quadric/geometry/_function_and_nearest.py derives it.
  */
 
 import { canonicalForm, combine, dot } from "./canonical_form.js";

@@ -482,8 +482,7 @@ class _Style:
         self.names = [_latex_name(name) if latex else plain_name(name) for name in names]
         self.precision, self.latex = precision, latex
         joint = "" if all(re.fullmatch(r"[^\W\d_]", name) for name in names) else "·"
-        marks = (r"\,", r"\,", "^{2}") if latex else (" ", joint, "²")
-        self.times, self.joint, self.square = marks
+        self.times, self.joint, self.square = (r"\,", r"\,", "^{2}") if latex else (" ", joint, "²")
 
     def term(self, coefficient: float, factors: list[int]) -> str:
         """The sign, the number and the monomial; a factor of 1 is not written."""
