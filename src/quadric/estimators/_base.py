@@ -19,6 +19,15 @@ from quadric.checks import Array
 from quadric.core import Stack, draw_layers
 from quadric.errors import MemoryLimitError
 from quadric.estimators import _data
+from quadric.estimators._auto_choice import (
+    STOCHASTIC_ALPHA,
+    Candidate,
+    Choice,
+    candidates,
+    choose,
+    hidden_sizes,
+    solver_for,
+)
 from quadric.estimators._data import FitData, Problem
 from quadric.estimators._fitted_attributes import FittedAttributes
 from quadric.estimators._messages import (
@@ -27,17 +36,7 @@ from quadric.estimators._messages import (
     warn_not_converged,
     warn_user,
 )
-from quadric.estimators._parameters import (
-    STOCHASTIC_ALPHA,
-    Candidate,
-    Choice,
-    IfIncremental,
-    NetworkParameters,
-    candidates,
-    choose,
-    hidden_sizes,
-    solver_for,
-)
+from quadric.estimators._parameters import IfIncremental, NetworkParameters
 from quadric.network import Network
 from quadric.training import Architecture, History, Options, Samples, TrainingState, train
 
