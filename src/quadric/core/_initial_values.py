@@ -22,8 +22,7 @@ def _normal(
     With scales of 0.005 to 0.006, the results are close to the paper's MNIST table.
     """
     shapes = LAYERS[kind].shapes(n, m)
-    if "packed" in shapes:
-        del shapes["packed"]
+    if shapes.pop("packed", None):
         shapes["Q"] = (m, n, n)
     return {name: scale * rng.standard_normal(shape) for name, shape in shapes.items()}
 

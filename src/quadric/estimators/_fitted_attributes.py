@@ -196,13 +196,12 @@ def _importances(network: Network) -> Array:
 
 def _coefficients(layer: Layer, k: int) -> tuple[Array, Any]:
     """w, shape (n,), and the symmetric matrix Q, shape (n, n), of one neuron of any kind."""
-    n = layer.n_inputs
     if isinstance(layer, Quadratic):
         return layer.W[k], Quadratic.of(packed=layer.packed[:, [k]]).Q[0]
     if isinstance(layer, Reduced):
         product = np.outer(layer.W[k], layer.U[k])
         return layer.c[k] * layer.W[k] + layer.b[k] * layer.U[k], (product + product.T) / 2
-    return layer.W[k], np.zeros((n, n))
+    return layer.W[k], np.zeros((layer.n_inputs, layer.n_inputs))
 
 
 # ---- predictions -----------------------------------------------------------------------------

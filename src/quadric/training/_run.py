@@ -247,11 +247,6 @@ class Optimizer:
     steps: int = 0
     packed: Any = None
 
-    def adam_rate(self, rate: float, beta_1: float, beta_2: float) -> float:
-        """Count an Adam step and return its rate: ``rate sqrt(1 - beta_2^t) / (1 - beta_1^t)``."""
-        self.steps += 1
-        return float(rate * (np.sqrt(1 - beta_2**self.steps) / (1 - beta_1**self.steps)))
-
 
 @dataclass
 class Stopping:
@@ -361,10 +356,10 @@ class TrainingState:
         *,
         validate: Callable[[], float] | None = None,
         callback: Callable[[Epoch], object] | None = None,
-    ) -> bool:
-        """Record a finished epoch and update the best loss or score.
+    ) -> None:
+        """Record a finished epoch, and update the best loss or score.
 
-        Return whether the callback asks to stop.
+        ``history.stopped`` is whether the callback asks to stop.
         """
         history, stopping = self.history, self.stopping
         score = None if validate is None else validate()
@@ -384,7 +379,6 @@ class TrainingState:
             stopping.best_loss = min(stopping.best_loss, loss)
         stopping.no_improvement = 0 if improved else stopping.no_improvement + 1
         history.stopped = callback is not None and bool(callback(epoch))
-        return history.stopped
 
     def stagnates(self, options: Options) -> bool:
         """Whether the run should end; 'adaptive' lowers the rate first, down to 1e-6."""

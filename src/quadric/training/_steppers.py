@@ -67,11 +67,10 @@ class MiniBatch:
     def _step(self, rows: Array, rate: float) -> float:
         """Take one step and return the batch's mean loss before the step."""
         batch, l2 = self.samples.take(rows), self.options.l2
-        weight, mean_weight = batch.weight, 1.0
-        if weight is not None:
-            mean_weight = float(weight.mean(dtype=np.float64))
-            if mean_weight == 0:
-                return 0.0
+        weight = batch.weight
+        mean_weight = 1.0 if weight is None else float(weight.mean(dtype=np.float64))
+        if mean_weight == 0:
+            return 0.0
         if self.options.by_weight:
             weight = None if weight is None else weight / weight.dtype.type(mean_weight)
             l2 /= mean_weight * len(rows)
@@ -106,10 +105,12 @@ class MiniBatch:
                 parameter += v
 
     def _adam(self, theta: Sequence[Array], gradients: Sequence[Array], rate: float) -> None:
-        """Take an Adam step (Kingma and Ba, 2015)."""
+        """Take step t of Adam (Kingma and Ba, 2015)."""
         beta_1, beta_2 = self.options.beta_1, self.options.beta_2
         means, squares = self._remembered("mean", theta), self._remembered("square", theta)
-        rate = self.state.optimizer.adam_rate(rate, beta_1, beta_2)
+        self.state.optimizer.steps += 1
+        t = self.state.optimizer.steps
+        rate = float(rate * (np.sqrt(1 - beta_2**t) / (1 - beta_1**t)))
         for parameter, gradient, mean, square in zip(theta, gradients, means, squares, strict=True):
             number = parameter.dtype.type
             mean *= number(beta_1)

@@ -137,10 +137,8 @@ def run_epochs(
                 stepper.publish()
                 # do not publish again: that would overwrite a callback's changes to the network
                 published = True
-            stopped = state.add(
-                loss, seconds, watch.stack, options, validate=validate, callback=callback
-            )
-            if stopped or state.stagnates(options):
+            state.add(loss, seconds, watch.stack, options, validate=validate, callback=callback)
+            if state.history.stopped or state.stagnates(options):
                 break
         else:
             state.history.exhausted = options.n_iter_no_change is not None
