@@ -247,6 +247,11 @@ class Optimizer:
     steps: int = 0
     packed: Any = None
 
+    def adam_rate(self, rate: float, beta_1: float, beta_2: float) -> float:
+        """Count an Adam step and return its rate: ``rate sqrt(1 - beta_2^t) / (1 - beta_1^t)``."""
+        self.steps += 1
+        return float(rate * (np.sqrt(1 - beta_2**self.steps) / (1 - beta_1**self.steps)))
+
 
 @dataclass
 class Stopping:

@@ -105,12 +105,10 @@ class MiniBatch:
                 parameter += v
 
     def _adam(self, theta: Sequence[Array], gradients: Sequence[Array], rate: float) -> None:
-        """Take step t of Adam (Kingma and Ba, 2015)."""
+        """Take an Adam step (Kingma and Ba, 2015)."""
         beta_1, beta_2 = self.options.beta_1, self.options.beta_2
         means, squares = self._remembered("mean", theta), self._remembered("square", theta)
-        self.state.optimizer.steps += 1
-        t = self.state.optimizer.steps
-        rate = float(rate * (np.sqrt(1 - beta_2**t) / (1 - beta_1**t)))
+        rate = self.state.optimizer.adam_rate(rate, beta_1, beta_2)
         for parameter, gradient, mean, square in zip(theta, gradients, means, squares, strict=True):
             number = parameter.dtype.type
             mean *= number(beta_1)
