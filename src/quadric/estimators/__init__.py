@@ -7,7 +7,6 @@ with a convex loss.
 """
 
 from quadric.estimators._auto_choice import are_kinds as are_kinds, hidden_sizes as hidden_sizes
-from quadric.estimators._base import restore_training, training_state
 from quadric.estimators._data import scale_outputs
 from quadric.estimators._logistic import QuadraticLogisticRegression
 from quadric.estimators._networks import (
@@ -15,6 +14,7 @@ from quadric.estimators._networks import (
     QuadraticClassifier,
     QuadraticRegressor,
 )
+from quadric.estimators._training_state import restore_training, training_state
 
 __all__ = [
     "QuadraticClassifier",
