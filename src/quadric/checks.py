@@ -1,5 +1,6 @@
 """Checks of arguments: numbers, choices, generators and arrays, with uniform error messages."""
 
+import contextlib
 import operator
 import sys
 from collections.abc import Iterable, Sequence
@@ -86,11 +87,9 @@ def check_flag(name: str, value: Any) -> bool:
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
     """Return a value that is one of `choices`."""
     choices = list(choices)
-    expect(
-        isinstance(value, str) and value in choices,
-        _error(name, "one of " + ", ".join(map(repr, choices)), value, True),
-    )
-    return value
+    if isinstance(value, str) and value in choices:
+        return value
+    raise _error(name, "one of " + ", ".join(map(repr, choices)), value, True)
 
 
 def axis_names(names: Sequence[str] | None, n: int) -> list[str]:
@@ -119,15 +118,10 @@ def _error(name: str, wanted: str, value: Any, right_type: bool) -> Exception:
 
 def as_dtype(dtype: Any) -> np.dtype[Any]:
     """Return float32 or float64 as a NumPy dtype."""
-    try:
-        wanted = np.dtype(dtype)
-    except TypeError:
-        wanted = np.dtype(object)
-    expect(
-        wanted in (np.dtype(np.float32), np.dtype(np.float64)),
-        ValueError(f"dtype must be 'float32' or 'float64'. Got {dtype!r} instead."),
-    )
-    return wanted
+    with contextlib.suppress(TypeError):
+        if np.dtype(dtype) in (np.float32, np.float64):
+            return np.dtype(dtype)
+    raise ValueError(f"dtype must be 'float32' or 'float64'. Got {dtype!r} instead.")
 
 
 def as_numbers(name: str, value: Any, dtype: np.dtype[Any]) -> Array:
@@ -153,10 +147,8 @@ def as_numbers(name: str, value: Any, dtype: np.dtype[Any]) -> Array:
 
 def unmasked(name: str, value: Any) -> Any:
     """Return the value; raise TypeError for a masked array, whose mask NumPy would ignore."""
-    expect(
-        not isinstance(value, np.ma.MaskedArray),
-        TypeError(f"{name} must not be a masked array; fill it first: {name}.filled(...)."),
-    )
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError(f"{name} must not be a masked array; fill it first: {name}.filled(...).")
     return value
 
 

@@ -12,7 +12,7 @@ from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 import quadric
 from quadric import Network, QuadraticClassifier, QuadraticLogisticRegression, QuadraticRegressor
 from quadric.core import Stack
-from quadric.estimators._parameters import (
+from quadric.estimators._auto_choice import (
     LEAST_RELEVANCE,
     Candidate,
     Trial,

@@ -10,7 +10,7 @@ pytest.importorskip("torch")  # sets the mode
 
 from quadric import Network, kernels
 from quadric.core import ACTIVATIONS
-from quadric.kernels import PythonThreads, _compiling, _sgd
+from quadric.kernels import PythonThreads, _compiling, _denormals, _sgd
 from tests.support.denormals import (
     flushes,
     flushing,
@@ -21,7 +21,7 @@ from tests.support.denormals import (
 from tests.support.underflows import underflows
 
 pytestmark = pytest.mark.skipif(
-    _compiling.ARCHITECTURE not in _compiling.MODES,
+    _denormals.ARCHITECTURE not in _denormals.MODES,
     reason="the loops do not set the mode on this processor",
 )
 DTYPES = ("float32", "float64")
@@ -224,7 +224,7 @@ def assembly(architecture):
     module.triple = triple
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), []), "f")
     builder = ir.IRBuilder(function.append_basic_block())
-    restore = _compiling.set_mode(builder, architecture)
+    restore = _denormals.set_mode(builder, architecture)
     restore()
     builder.ret_void()
     return target.create_target_machine().emit_assembly(binding.parse_assembly(str(module)))
@@ -234,4 +234,4 @@ def test_torch_T2_the_mode_is_set_and_restored_on_other_processors():
     arm = assembly("aarch64").lower()
     assert [arm.count(word) for word in ("mrs", "msr", "#0x1000000")] == [1, 2, 1]
     assert assembly("x86_64").count("ldmxcsr") == 2
-    assert _compiling.set_mode(None, "riscv64")() is None
+    assert _denormals.set_mode(None, "riscv64")() is None

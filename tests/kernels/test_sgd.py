@@ -17,9 +17,10 @@ from quadric import DivergenceError, Network, kernels
 from quadric.core import Stack
 from quadric.kernels import _sgd as sgd
 from quadric.training import Options, Samples, TrainingState, _steppers
+from quadric.training._divergence import Watch
 from quadric.training._run import FailedEpochError
 from quadric.training._steppers import MiniBatch, PerSample
-from quadric.training._train import Watch, run_epochs
+from quadric.training._train import run_epochs
 from tests.support.networks import (
     ENDS,
     HIDDEN,

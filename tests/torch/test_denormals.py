@@ -3,12 +3,12 @@
 import pytest
 import torch
 
-from quadric.kernels import _compiling
+from quadric.kernels import _denormals
 from quadric.torch import Quadratic
 from tests.support.denormals import flushing, is_denormal, without_denormals
 
 pytestmark = pytest.mark.skipif(
-    _compiling.ARCHITECTURE not in _compiling.MODES,
+    _denormals.ARCHITECTURE not in _denormals.MODES,
     reason="the loops do not set the mode on this processor",
 )
 

@@ -14,7 +14,7 @@ from torch.func import functional_call, grad, hessian, jacfwd, jacrev, jvp, stac
 
 import quadric
 from quadric.core import _quadratic_form as core
-from quadric.core._layers import draw_layers
+from quadric.core._initial_values import draw_layers
 from quadric.torch import Linear, Quadratic, Reduced, _quadratic_form as loops, functional
 from quadric.torch._quadratic_form import _kept_places, places, quadratic_form
 from quadric.torch.functional import pack, unpack

@@ -26,9 +26,9 @@ from quadric import (
 )
 from quadric.core import Stack
 from quadric.training import Options, Samples, TrainingState, train
+from quadric.training._divergence import Watch
 from quadric.training._run import Schedule
 from quadric.training._steppers import MiniBatch
-from quadric.training._train import Watch
 from tests.support.networks import make_network, max_difference, targets
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"

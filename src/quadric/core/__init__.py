@@ -4,16 +4,14 @@ Start with `_layers`. The package may import `quadric.kernels` and `quadric.util
 """
 
 from quadric.core._activations_and_losses import ACTIVATIONS, LOSSES, accuracy, check_loss
+from quadric.core._initial_values import INITIAL_VALUES, draw_layers, glorot_variances
 from quadric.core._layers import (
-    INITIAL_VALUES,
     LAYERS,
     Layer,
     Linear,
     Quadratic,
     Reduced,
     checked_array as checked_array,
-    draw_layers,
-    glorot_variances,
     parameters,
 )
 from quadric.core._quadratic_form import (

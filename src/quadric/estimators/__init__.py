@@ -1,11 +1,12 @@
 """Quadratic networks as scikit-learn estimators.
 
-Start with `_networks`, the classifier and the regressor, which share their parameters and what
-'auto' stands for (`_parameters`), and the way they are fitted (`_base`). `_fitted_attributes`
-defines what a fitted estimator offers. `_logistic` is a single quadratic layer with a convex loss.
+Start with `_networks`, the classifier and the regressor, which share their parameters
+(`_parameters`), what 'auto' stands for (`_auto_choice`), and the way they are fitted (`_base`).
+`_fitted_attributes` defines what a fitted estimator offers. `_logistic` is a single quadratic layer
+with a convex loss.
 """
 
-from quadric.estimators._base import restore_training, training_state
+from quadric.estimators._auto_choice import are_kinds as are_kinds, hidden_sizes as hidden_sizes
 from quadric.estimators._data import scale_outputs
 from quadric.estimators._logistic import QuadraticLogisticRegression
 from quadric.estimators._networks import (
@@ -13,7 +14,7 @@ from quadric.estimators._networks import (
     QuadraticClassifier,
     QuadraticRegressor,
 )
-from quadric.estimators._parameters import are_kinds as are_kinds, hidden_sizes as hidden_sizes
+from quadric.estimators._training_state import restore_training, training_state
 
 __all__ = [
     "QuadraticClassifier",

@@ -196,13 +196,12 @@ def _importances(network: Network) -> Array:
 
 def _coefficients(layer: Layer, k: int) -> tuple[Array, Any]:
     """w, shape (n,), and the symmetric matrix Q, shape (n, n), of one neuron of any kind."""
-    n = layer.n_inputs
     if isinstance(layer, Quadratic):
         return layer.W[k], Quadratic.of(packed=layer.packed[:, [k]]).Q[0]
     if isinstance(layer, Reduced):
         product = np.outer(layer.W[k], layer.U[k])
         return layer.c[k] * layer.W[k] + layer.b[k] * layer.U[k], (product + product.T) / 2
-    return layer.W[k], np.zeros((n, n))
+    return layer.W[k], np.zeros((layer.n_inputs, layer.n_inputs))
 
 
 # ---- predictions -----------------------------------------------------------------------------
@@ -221,15 +220,16 @@ def predict_from_logits(estimator: Any, X: Any, answer: Callable[[Array], Array]
     given = check_inputs(X)
     X = validate_data(estimator, given, reset=False, ensure_all_finite=False, **ACCEPTED)
     network, n_samples = estimator.network_, X.shape[0]
-    dtype = np.result_type(X.dtype, network.dtype)
+    own_dtype = network.layers[0].dtype
+    dtype = np.result_type(X.dtype, own_dtype)
     shape = replace(Architecture.of(network.layers), itemsize=dtype.itemsize)
     like = answer(np.zeros((1, shape.n_outputs), dtype))  # has the shape and dtype of an answer
     allocated = converted_bytes(given, X)
     allocated += matrix_bytes(X, dtype.itemsize) if sparse.issparse(X) else 0
-    allocated += shape.n_parameters * dtype.itemsize if dtype != network.dtype else 0
+    allocated += shape.n_parameters * dtype.itemsize if dtype != own_dtype else 0
     check_answers(shape, n_samples, like.nbytes, allocated)
     inputs = as_csr("X", X, dtype) if sparse.issparse(X) else X
-    network = network if dtype == network.dtype else network.astype(dtype)
+    network = network if dtype == own_dtype else network.astype(dtype)
     answers = np.empty((n_samples, *like.shape[1:]), dtype=like.dtype)
     try:
         for rows, z in Stack(network.layers, network.activations).logit_blocks(inputs):

@@ -8,7 +8,7 @@ Start with `_sgd`, one epoch of per-sample SGD, and `_layout`, the memory it wor
 the equations and the passes of one layer. `_quadratic_form` and `_quadratic_form_loops` compute
 x'Qx for a batch and its gradients, with a team of threads. All of these modules use `_lanes`, which
 works on numbers in SIMD registers, and `_compiling`, which compiles the loops and caches them. All
-loops run in a mode in which denormal numbers count as zero.
+loops run in a mode in which denormal numbers count as zero (`_denormals`).
 """
 
 import importlib

@@ -165,16 +165,17 @@ def splat(typingctx, value, like):
 # ---- arithmetic ----------------------------------------------------------------------------
 
 
+def call_intrinsic(builder, name, result, *arguments):
+    """Call an LLVM intrinsic by its full name."""
+    kind = ir.FunctionType(result, [argument.type for argument in arguments])
+    return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), arguments)
+
+
 def _call_llvm(builder, name, result, arguments):
     """Call the LLVM intrinsic `name`, which is overloaded on the type of its last argument."""
     vector = arguments[-1].type
     suffix = f"v{vector.count}f{32 if isinstance(vector.element, ir.FloatType) else 64}"
-    function = cgutils.get_or_insert_function(
-        builder.module,
-        ir.FunctionType(result, [argument.type for argument in arguments]),
-        f"llvm.{name}.{suffix}",
-    )
-    return builder.call(function, arguments)
+    return call_intrinsic(builder, f"llvm.{name}.{suffix}", result, *arguments)
 
 
 def _elementwise(name):

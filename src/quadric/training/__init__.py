@@ -1,8 +1,9 @@
 """Training of layers on arrays. All other packages train through `train`.
 
 `train` runs epochs with one of two steppers, `PerSample` (the compiled loop) or `MiniBatch` (the
-equations of the layers), or minimizes the objective with L-BFGS. `_run` holds the data of a run,
-including `Options` and `TrainingState`, and `_memory_needs` estimates how much memory it needs.
+equations of the layers), or minimizes the objective with L-BFGS. `_divergence` decides when an
+epoch is undone. `_run` holds the data of a run, including `Options` and `TrainingState`, and
+`_memory_needs` estimates how much memory it needs.
 """
 
 from quadric.training._memory_needs import (

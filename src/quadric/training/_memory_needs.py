@@ -15,8 +15,8 @@ from scipy import sparse
 
 from quadric.checks import Matrix
 from quadric.core import LAYERS, Layer, Stack, block_rows, columns_needed
+from quadric.training._divergence import LOSS_ROWS
 from quadric.training._run import Options, Samples
-from quadric.training._train import LOSS_ROWS
 from quadric.utils import check_limit, readable
 
 COPIES = 9  # number of copies of all parameters in 'adam' and 'sgd', including temporaries

@@ -361,10 +361,10 @@ class TrainingState:
         *,
         validate: Callable[[], float] | None = None,
         callback: Callable[[Epoch], object] | None = None,
-    ) -> bool:
-        """Record a finished epoch and update the best loss or score.
+    ) -> None:
+        """Record a finished epoch, and update the best loss or score.
 
-        Return whether the callback asks to stop.
+        ``history.stopped`` is whether the callback asks to stop.
         """
         history, stopping = self.history, self.stopping
         score = None if validate is None else validate()
@@ -384,7 +384,6 @@ class TrainingState:
             stopping.best_loss = min(stopping.best_loss, loss)
         stopping.no_improvement = 0 if improved else stopping.no_improvement + 1
         history.stopped = callback is not None and bool(callback(epoch))
-        return history.stopped
 
     def stagnates(self, options: Options) -> bool:
         """Whether the run should end; 'adaptive' lowers the rate first, down to 1e-6."""

@@ -67,11 +67,10 @@ class MiniBatch:
     def _step(self, rows: Array, rate: float) -> float:
         """Take one step and return the batch's mean loss before the step."""
         batch, l2 = self.samples.take(rows), self.options.l2
-        weight, mean_weight = batch.weight, 1.0
-        if weight is not None:
-            mean_weight = float(weight.mean(dtype=np.float64))
-            if mean_weight == 0:
-                return 0.0
+        weight = batch.weight
+        mean_weight = 1.0 if weight is None else float(weight.mean(dtype=np.float64))
+        if mean_weight == 0:
+            return 0.0
         if self.options.by_weight:
             weight = None if weight is None else weight / weight.dtype.type(mean_weight)
             l2 /= mean_weight * len(rows)
