@@ -1,6 +1,6 @@
 """Resume from thousands of damaged checkpoints.
 
-    python -m tests.support.damaged_checkpoints COUNT SEED
+    python -m tests.support.processes damaged_checkpoints COUNT SEED
 
 This command prints, as JSON, how many were refused with a one-line error and how many gave the same
 model. Any other outcome ends the process with an error. The same number of forged checkpoints, with
@@ -10,7 +10,6 @@ plausible values and a valid hash, is also tried. These may give a different mod
 import functools
 import json
 import random
-import sys
 import tempfile
 from pathlib import Path
 
@@ -317,7 +316,3 @@ def run(count, seed):
             outcome, _ = originals.outcome_of(forge, f"{seed} {i}")
             result["forged"][outcome] = result["forged"].get(outcome, 0) + 1
     return result
-
-
-if __name__ == "__main__":
-    print(json.dumps(run(int(sys.argv[1]), int(sys.argv[2]))))

@@ -1,6 +1,6 @@
 """Read thousands of damaged Parquet files in a process with little memory, which may crash.
 
-    python -m tests.support.damaged_parquet COUNT SEED
+    python -m tests.support.processes damaged_parquet COUNT SEED
 
 This command prints, as JSON, how many were refused with a one-line error, how many were read
 unchanged, and how many were read as a different table (a file is still valid if only the bytes of a
@@ -192,7 +192,4 @@ def run(count, seed):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 1:
-        read_all()
-    else:
-        print(json.dumps(run(int(sys.argv[1]), int(sys.argv[2]))))
+    read_all()

@@ -1,16 +1,14 @@
 """Kill processes while they create a store or store runs in it.
 
-    python -m tests.support.killed_stores COUNT SEED
+    python -m tests.support.processes killed_stores COUNT SEED
 
 This command prints, as JSON, how many were killed before and after the store existed, and how many
 files of unfinished stores remain. After each kill, there must be either no store or a complete
 store with every run that was reported as stored.
 """
 
-import json
 import os
 import random
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -38,7 +36,7 @@ def store_runs(path, pipe):
                 os.write(pipe, b".")
 
 
-def main(count, seed):
+def run(count, seed):
     rng, outcomes = random.Random(seed), Counter()
     with tempfile.TemporaryDirectory() as directory:
         path, told = Path(directory) / "0.sqlite", 0
@@ -54,8 +52,4 @@ def main(count, seed):
             told = len(found)
             outcomes["after" if path.exists() else "before"] += 1
         outcomes["left"] = len([name for name in os.listdir(directory) if ".new" in name])
-    print(json.dumps(outcomes))
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]))
+    return outcomes

@@ -1,6 +1,6 @@
 """Kill streaming runs repeatedly with SIGKILL.
 
-    python -m tests.support.killed_streams COUNT SEED ROWS
+    python -m tests.support.processes killed_streams COUNT SEED ROWS
 
 A run is started, killed at a random moment, and resumed until it is done. The model must be
 byte-identical to that of an uninterrupted run. This is repeated until COUNT processes have been
@@ -12,7 +12,6 @@ import json
 import random
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -109,7 +108,3 @@ def run(count, seed, rows):
             left = sorted(path.name for path in set(directory.iterdir()) - saving)
             assert left == ["model", *tables, "whole"], left
     return result
-
-
-if __name__ == "__main__":
-    print(json.dumps(run(*map(int, sys.argv[1:]))))

@@ -46,7 +46,7 @@ def _regressor():
 def _without_arrays(value, tensors):
     """Return the description with references to new tensors for its arrays."""
     if isinstance(value, np.ndarray):
-        return encode_array(value, f"t{len(tensors)}", tensors, None)
+        return encode_array(value, f"array{len(tensors)}", tensors, None)
     if isinstance(value, list):
         return [_without_arrays(inner, tensors) for inner in value]
     if isinstance(value, dict):
@@ -270,7 +270,7 @@ GROWTH = {
         facts=CURVE,
         tensors={
             "loss_curve_": np.zeros(50_000),
-            **{f"more{i}": np.zeros(0, dtype=np.uint8) for i in range(5_000)},
+            **{f"t{i}": np.zeros(0, dtype=np.uint8) for i in range(5_000)},
         },
     ),
 }

@@ -1,0 +1,30 @@
+"""Run a helper in a process of its own, which may crash.
+
+    python -m tests.support.processes MODULE NUMBER ...
+
+This command prints, as JSON, what the function `run` of the module returns for these numbers.
+"""
+
+import importlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+
+def answer_of(module, *numbers):
+    """Return what `run` of a module in this package returns in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.support.processes", module, *map(str, numbers)],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr[-3000:]) == (0, "")
+    return json.loads(done.stdout)
+
+
+if __name__ == "__main__":
+    module = importlib.import_module(f"tests.support.{sys.argv[1]}")
+    print(json.dumps(module.run(*map(int, sys.argv[2:]))))
