@@ -11,6 +11,7 @@ import functools
 import json
 import random
 import tempfile
+from collections import Counter, defaultdict
 from pathlib import Path
 
 import numpy as np
@@ -302,7 +303,7 @@ DAMAGES = (
 
 
 def run(count, seed):
-    result = {"refused": 0, "same": 0, "kinds": {}, "forged": {}}
+    result = {"refused": 0, "same": 0, "kinds": defaultdict(Counter), "forged": Counter()}
     with tempfile.TemporaryDirectory() as directory:
         originals = Originals(Path(directory))
         for i in range(count):
@@ -310,9 +311,8 @@ def run(count, seed):
             outcome, said = originals.outcome_of(damage, f"{seed} {i}")
             assert outcome in ("refused", "same"), (said, seed, i)
             result[outcome] += 1
-            kinds = result["kinds"].setdefault(damage.__name__, {})
-            kinds[outcome] = kinds.get(outcome, 0) + 1
+            result["kinds"][damage.__name__][outcome] += 1
         for i in range(count):
             outcome, _ = originals.outcome_of(forge, f"{seed} {i}")
-            result["forged"][outcome] = result["forged"].get(outcome, 0) + 1
+            result["forged"][outcome] += 1
     return result

@@ -18,11 +18,11 @@ import tempfile
 from collections import Counter
 from dataclasses import replace
 from datetime import datetime
-from multiprocessing import get_context
 from pathlib import Path
 
 from quadric.apps.paper.sweep import Result, Store, StoreError, Task, _store as store_module
 from tests.support import damage
+from tests.support.killing import FORK
 from tests.support.sweep_process import HERE, RECIPE
 
 RECIPES = [replace(RECIPE, epochs=(1, 2)), replace(RECIPE, epochs=(3, 4, 5))]
@@ -260,7 +260,7 @@ def run(count, seed):
     counts = {"refused": Counter(), "read": Counter()}
     with tempfile.TemporaryDirectory() as directory:
         base = Path(directory) / "base"
-        child = get_context("fork").Process(target=fill_and_die, args=(base,))
+        child = FORK.Process(target=fill_and_die, args=(base,))
         child.start()
         child.join()
         assert Path(f"{base}-wal").stat().st_size > 0

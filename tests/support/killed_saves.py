@@ -65,7 +65,7 @@ def run(count, seed):
             whole.append(path.read_bytes())
         found, stages, halfway = [0, 0], Counter(), 0
         for _ in range(count):
-            killed(lambda _: keep_saving(models, path, stage), lambda: wait(rng, stage))
+            killed(lambda: keep_saving(models, path, stage), lambda: wait(rng, stage))
             stages[STAGES[stage[0]]] += 1
             found[whole.index(path.read_bytes())] += 1  # raises an error if it is neither
             assert quadric.load(path).n_inputs == 200

@@ -10,10 +10,10 @@ processes were killed.
 
 import json
 import random
-import signal
 import subprocess
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 
 from quadric.apps.shell.tables._streaming import FORM
@@ -71,7 +71,7 @@ def stage_of(checkpoint, rows):
 
 def run(count, seed, rows):
     rng = random.Random(seed)
-    result = {"kills": 0, "runs": 0, "stages": {}}
+    result = {"kills": 0, "runs": 0, "stages": Counter()}
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
         expected, seconds = {}, {}
@@ -92,11 +92,10 @@ def run(count, seed, rows):
                 try:
                     process.wait(None if left_alone else seconds[data] * rng.uniform(0.2, 1.2))
                 except subprocess.TimeoutExpired:
-                    process.send_signal(signal.SIGKILL)
+                    process.kill()
                     process.communicate()
                     result["kills"] += 1
-                    stage = stage_of(checkpoint, rows)
-                    result["stages"][stage] = result["stages"].get(stage, 0) + 1
+                    result["stages"][stage_of(checkpoint, rows)] += 1
                 else:
                     finish(process)
                     break

@@ -1,4 +1,4 @@
-"""Run a helper in a process of its own, which may crash.
+"""Run a helper or a script in a process of its own, which may crash.
 
     python -m tests.support.processes MODULE NUMBER ...
 
@@ -7,6 +7,7 @@ This command prints, as JSON, what the function `run` of the module returns for 
 
 import importlib
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -23,6 +24,19 @@ def answer_of(module, *numbers):
     )
     assert (done.returncode, done.stderr[-3000:]) == (0, "")
     return json.loads(done.stdout)
+
+
+def output_of(script, **environment):
+    """Run a script with warnings as errors, and return its output."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", script],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | environment,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 if __name__ == "__main__":
