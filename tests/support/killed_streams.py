@@ -19,36 +19,13 @@ from pathlib import Path
 from quadric.apps.shell.tables._streaming import FORM
 from quadric.files import _safetensors as container
 from quadric.utils import leftovers
-from tests.support import warm
-from tests.support.streams import write_table
+from tests.support.streams import start, write_table
 
 BUFFER, EPOCHS = 500, 3
-
-
-def start(directory, data, output):
-    return warm.Started(
-        [
-            "-m",
-            "quadric",
-            "train",
-            data,
-            "-t",
-            "label",
-            "-o",
-            output,
-            "--drop",
-            "size",
-            "--stream",
-            "--epochs",
-            str(EPOCHS),
-            "--buffer",
-            str(BUFFER),
-            "--checkpoint-every",
-            "1",
-            "--resume",
-        ],
-        cwd=directory,
-    )
+OPTIONS = (
+    *("--drop", "size", "--epochs", EPOCHS, "--buffer", BUFFER),
+    *("--checkpoint-every", 1, "--resume"),
+)
 
 
 def finish(process):
@@ -79,7 +56,7 @@ def run(count, seed, rows):
         for data in tables:
             write_table(directory / data, rows)
             began = time.monotonic()
-            finish(start(directory, data, "whole"))
+            finish(start(directory, data, *OPTIONS, output="whole"))
             seconds[data] = time.monotonic() - began
             expected[data] = (directory / "whole").read_bytes()
         output, checkpoint = directory / "model", directory / "model.checkpoint"
@@ -87,7 +64,7 @@ def run(count, seed, rows):
             data = tables[result["runs"] % len(tables)]
             output.unlink(missing_ok=True)
             while True:
-                process = start(directory, data, "model")
+                process = start(directory, data, *OPTIONS, output="model")
                 left_alone = result["kills"] == count
                 try:
                     process.wait(None if left_alone else seconds[data] * rng.uniform(0.2, 1.2))
