@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from quadric.certify import counterfactual, radius
-from tests.support.adversary import BLOCKS, KINDS, SAMPLE, attacked, draw, near_ties, of_kinds
+from tests.support.adversary import BLOCKS, KINDS, SAMPLE, draw, near_ties, of_kinds
+from tests.support.attacks import attacked
 from tests.support.exact import distance_between, scores_of
 
 EXACT = (
@@ -32,7 +33,7 @@ def attack(seed, counts):
         if not len(X):
             continue
         certified = found if X is case.X else radius(case.model, X)
-        points, rows = attacked(case, X, certified, rng)
+        points, rows = attacked(X, certified, rng, moving=len(case.moving), scale=case.scale)
         violations += int((case.predict(X) != certified.predicted).sum())
         if len(points):
             violations += int((case.predict(points) != certified.predicted[rows]).sum())

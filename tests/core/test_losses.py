@@ -6,7 +6,7 @@ import pytest
 from quadric import Network
 from quadric.core import ACTIVATIONS, LOSSES, check_loss
 from quadric.core._activations_and_losses import infer_loss
-from tests.support.scripts import output_of
+from tests.support.processes import output_of
 
 
 def biased(z, last, dtype="float64"):

@@ -42,7 +42,7 @@ def peak(action):
 @pytest.fixture(scope="module", autouse=True)
 def _everything_is_imported(tmp_path_factory):
     path = tmp_path_factory.mktemp("growth") / "model"
-    path.write_bytes(growth.many_columns(5))
+    path.write_bytes(growth.file(growth.in_columns(growth.identity())))
     load(path)
 
 
@@ -86,7 +86,7 @@ def test_faults_R1_names_or_columns_of_nested_steps_fill_the_memory(tmp_path):
     """In another process, because an unfixed version allocates gigabytes."""
     paths = [tmp_path / name for name in ("plain", *sorted(LARGE))]
     for path in paths:
-        path.write_bytes(growth.GROWTH.get(path.name, lambda: growth.many_columns(5))())
+        path.write_bytes(growth.GROWTH.get(path.name, growth.file)())
     command = [sys.executable, "-c", LIMITED, *map(str, paths)]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr[-2000:]
@@ -96,12 +96,8 @@ def test_faults_R1_names_or_columns_of_nested_steps_fill_the_memory(tmp_path):
 
 @pytest.mark.parametrize("form", ["{feature_name}{feature_name}", "{transformer_name}" * 2])
 def test_faults_R1_a_format_repeats_a_name(form, tmp_path):
-    tensors = {}
-    step = growth.columns(
-        tensors, "c", ("a", growth.identity(1), [0]), verbose_feature_names_out=form
-    )
-    model = growth.pipeline(step, growth.regressor(1, tensors))
-    (tmp_path / "model").write_bytes(growth.sealed(model, tensors))
+    step = growth.in_columns(growth.identity(), verbose_feature_names_out=form)
+    (tmp_path / "model").write_bytes(growth.file(step))
     with pytest.raises(ModelFileError, match="each at most once"):
         load(tmp_path / "model")
 
@@ -252,10 +248,7 @@ def test_faults_R6_nested_pipelines_predict_three_times_slower_per_level(tmp_pat
 
 def sparse_file(path, size, name):
     """A file that claims a tensor of this size, without taking space on disk."""
-    tensors = {}
-    model = growth.regressor(2, tensors)
-    tensors[name] = np.zeros(0)
-    content = growth.sealed(model, tensors)
+    content = growth.file(n=2, tensors={name: np.zeros(0)})
     (length,) = struct.unpack("<Q", content[:8])
     header = json.loads(content[8 : 8 + length])
     end = max(value["data_offsets"][1] for key, value in header.items() if key != "__metadata__")

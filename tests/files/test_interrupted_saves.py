@@ -6,7 +6,6 @@ import os
 import resource
 import stat
 import subprocess
-import sys
 
 import pytest
 
@@ -14,18 +13,11 @@ from quadric import Network, load, save
 from quadric.utils import temporary_name
 from tests.support.model_file_models import make
 from tests.support.permissions import without_rights
+from tests.support.processes import answer_of
 
 
 def kill(count):
-    result = subprocess.run(
-        [sys.executable, "-m", "tests.support.killed_saves", str(count), "0"],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-    )
-    assert result.returncode == 0, result.stderr[-3000:]
-    outcome = json.loads(result.stdout)
+    outcome = answer_of("killed_saves", count, 0)
     assert outcome["first"] + outcome["second"] == count
     return outcome
 

@@ -32,7 +32,7 @@ from tests.support.networks import (
     stacks,
     targets,
 )
-from tests.support.scripts import output_of
+from tests.support.processes import output_of
 
 
 def sparse_rows(rng, n_samples=50, n=6):

@@ -1,6 +1,5 @@
 """Stores: runs are read back unchanged, one process writes at a time, other files are untouched."""
 
-import json
 import math
 import os
 import signal
@@ -20,6 +19,7 @@ from quadric.apps.paper.sweep import Result, Store, StoreError, Task, _store as 
 from quadric.apps.shell import app
 from quadric.utils import temporary_name
 from tests.support.permissions import without_rights
+from tests.support.processes import answer_of
 from tests.support.sweep_process import HERE, RECIPE
 
 ROOT = Path(__file__).parents[2]
@@ -55,19 +55,6 @@ def in_process(script, *arguments, **options):
         cwd=ROOT,
         **options,
     )
-
-
-def told_by(module, *arguments):
-    """Return the JSON that the module prints in a separate process, to detect crashes."""
-    process = subprocess.run(
-        [sys.executable, "-m", module, *map(str, arguments)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (process.returncode, process.stderr) == (0, "")
-    return json.loads(process.stdout)
 
 
 OPEN = """
@@ -338,7 +325,7 @@ def test_a_reader_changes_no_file_of_a_killed_process(path):
 @pytest.mark.slow
 @pytest.mark.parametrize("count", [40, pytest.param(2000, marks=pytest.mark.full)])
 def test_a_process_killed_while_storing_loses_no_stored_run(count):
-    found = told_by("tests.support.killed_stores", count, count)
+    found = answer_of("killed_stores", count, count)
     assert found["before"] + found["after"] == count
     assert min(found["before"], found["after"]) > count / 10
     print(found)
@@ -733,7 +720,7 @@ def test_the_command_prints_a_one_line_error(make, path, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("count", [60, pytest.param(2000, marks=pytest.mark.full)])
 def test_damaged_stores_are_refused_or_read_correctly(count):
-    found = told_by("tests.support.damaged_stores", count, count)
+    found = answer_of("damaged_stores", count, count)
     refused, read = (sum(found[told].values()) for told in ("refused", "read"))
     assert refused + read == count
     assert min(refused, read) > count / 10

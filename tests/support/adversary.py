@@ -282,7 +282,6 @@ def _draw(seed: int) -> Case:
 
 # ------------------------------------------------------------------------------------ attacks
 
-SHARES = (0.999999, 0.99, 0.5, 0.1, 0.01)  # of the radius, towards the nearest change of class
 NEAR = (1e-3, 1e-5, 1e-7, 1e-9, 1e-12, 1e-15, 0.0)  # of the distance
 
 
@@ -299,45 +298,3 @@ def near_ties(case: Case, found: Any) -> Any:
         moved[:, :k] = found.nearest[rows][:, :k] + (-1) ** number * share * step
         made.append(moved[number % 2 :: 2])
     return np.vstack(made).astype(case.X.dtype)
-
-
-def attacked(case: Case, X: Any, found: Any, rng: Any) -> tuple[Any, Any]:
-    """Points within the radius of each row, and the numbers of their rows.
-
-    They lie towards the nearest change of class, along single columns and in random directions,
-    and a few units in the last place from the row. A point that the query's dtype rounds to outside
-    the ball is left out.
-    """
-    k, start = len(case.moving), X.astype(float)
-    limit, count = np.minimum(found.radius, 1e6 * case.scale)[:, None], len(X)
-    toward = found.nearest[:, :k] - start[:, :k]
-    axes = np.eye(k)[rng.integers(k, size=count)] * rng.choice([-1.0, 1.0], size=(count, 1))
-    noise = rng.normal(size=(6, count, k))
-    steps = [unit(toward) * limit * share for share in SHARES]
-    steps += [unit(unit(toward) + 1e-3 * one) * limit * 0.999 for one in noise[:2]]
-    steps += [unit(one) * limit * 0.999 for one in noise[2:]]
-    steps += [sign * axes * limit * 0.999 for sign in (1, -1)]
-    with np.errstate(all="ignore"):
-        ulp = np.spacing(np.abs(X[:, :k])).astype(float)
-    steps += [sign * axes * ulp for sign in (-2, -1, 1, 2)]
-    points, rows = [], []
-    for step in steps:
-        moved = start.copy()
-        moved[:, :k] += np.where(np.isfinite(step), step, 0.0)
-        with np.errstate(over="ignore"):  # an infinite point is outside
-            moved = moved.astype(X.dtype)
-        gap = (moved[:, :k].astype(float) - start[:, :k]).astype(np.longdouble)
-        largest = np.abs(gap).max(axis=1, initial=0.0) + np.finfo(float).tiny
-        length = largest * np.sqrt(((gap / largest[:, None]) ** 2).sum(axis=1))
-        inside = np.flatnonzero(length < found.radius)
-        points.append(moved[inside])
-        rows.append(inside)
-    return np.vstack(points), np.concatenate(rows)
-
-
-def unit(steps: Any) -> Any:
-    """The steps with length 1; zero if the length is not finite or zero."""
-    with np.errstate(all="ignore"):
-        scaled = steps / np.abs(steps).max(axis=1, keepdims=True, initial=0.0)
-        scaled = scaled / np.linalg.norm(scaled, axis=1, keepdims=True)
-    return np.where(np.isfinite(scaled), scaled, 0.0)

@@ -4,12 +4,12 @@ The command trains the four variants on one data set. Every run writes a line to
 """
 
 import sys
-from dataclasses import replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 
 from quadric import datasets
 from quadric.apps.paper import Context, _bilinear as reproduction
 from quadric.apps.paper.sweep import Store
+from tests.support.run_logs import write_line
 
 SMALL = {"epochs": 2, "batch": 128, "certified": 20, "ranks": [1, 5], "distances": [0.0, 0.5]}
 
@@ -29,15 +29,14 @@ def context(store, **options):
     return Context(**{"images": first, "fashion": second, "jobs": 1, "store": store} | options)
 
 
+@dataclass
 class Logged:
     """The training function with a log; other processes can import it."""
 
-    def __init__(self, log):
-        self.log = log
+    log: str
 
     def __call__(self, task, settings, data):
-        with Path(self.log).open("a") as file:
-            file.write(f"{data.name} {task.kind}\n")
+        write_line(self.log, f"{data.name} {task.kind}")
         return train(task, settings, data)
 
 

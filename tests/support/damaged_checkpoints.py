@@ -1,6 +1,6 @@
 """Resume from thousands of damaged checkpoints.
 
-    python -m tests.support.damaged_checkpoints COUNT SEED
+    python -m tests.support.processes damaged_checkpoints COUNT SEED
 
 This command prints, as JSON, how many were refused with a one-line error and how many gave the same
 model. Any other outcome ends the process with an error. The same number of forged checkpoints, with
@@ -10,8 +10,8 @@ plausible values and a valid hash, is also tried. These may give a different mod
 import functools
 import json
 import random
-import sys
 import tempfile
+from collections import Counter, defaultdict
 from pathlib import Path
 
 import numpy as np
@@ -303,7 +303,7 @@ DAMAGES = (
 
 
 def run(count, seed):
-    result = {"refused": 0, "same": 0, "kinds": {}, "forged": {}}
+    result = {"refused": 0, "same": 0, "kinds": defaultdict(Counter), "forged": Counter()}
     with tempfile.TemporaryDirectory() as directory:
         originals = Originals(Path(directory))
         for i in range(count):
@@ -311,13 +311,8 @@ def run(count, seed):
             outcome, said = originals.outcome_of(damage, f"{seed} {i}")
             assert outcome in ("refused", "same"), (said, seed, i)
             result[outcome] += 1
-            kinds = result["kinds"].setdefault(damage.__name__, {})
-            kinds[outcome] = kinds.get(outcome, 0) + 1
+            result["kinds"][damage.__name__][outcome] += 1
         for i in range(count):
             outcome, _ = originals.outcome_of(forge, f"{seed} {i}")
-            result["forged"][outcome] = result["forged"].get(outcome, 0) + 1
+            result["forged"][outcome] += 1
     return result
-
-
-if __name__ == "__main__":
-    print(json.dumps(run(int(sys.argv[1]), int(sys.argv[2]))))

@@ -1,6 +1,6 @@
 """Read thousands of damaged Parquet files in a process with little memory, which may crash.
 
-    python -m tests.support.damaged_parquet COUNT SEED
+    python -m tests.support.processes damaged_parquet COUNT SEED
 
 This command prints, as JSON, how many were refused with a one-line error, how many were read
 unchanged, and how many were read as a different table (a file is still valid if only the bytes of a
@@ -16,6 +16,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -161,7 +162,7 @@ class Reader:
 def run(count, seed):
     rng = random.Random(seed)
     contents = originals()
-    result = {"refused": 0, "same": 0, "another table": 0, "reasons": {}}
+    result, reasons = {"refused": 0, "same": 0, "another table": 0}, Counter()
     with tempfile.TemporaryDirectory() as directory, tempfile.TemporaryFile() as errors_file:
         reader = Reader(errors_file)
         path = Path(directory) / "table.parquet"
@@ -179,20 +180,15 @@ def run(count, seed):
                 assert "\n" not in said["refused"], said
                 assert str(path) in said["refused"], said
                 outcome = "refused"
-                reason = said["refused"].replace(str(path), "FILE")[:60]
-                result["reasons"][reason] = result["reasons"].get(reason, 0) + 1
+                reasons[said["refused"].replace(str(path), "FILE")[:60]] += 1
             else:
                 assert said["rows"] == said["promised"], (change.__name__, i, said)
                 outcome = "same" if said["content"] == expected[which] else "another table"
             result[outcome] += 1
         code, errors = reader.end()
         assert (code, errors) == (0, ""), (code, errors)
-    result["reasons"] = dict(sorted(result["reasons"].items(), key=lambda item: -item[1])[:20])
-    return result
+    return {**result, "reasons": dict(reasons.most_common(20))}
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 1:
-        read_all()
-    else:
-        print(json.dumps(run(int(sys.argv[1]), int(sys.argv[2]))))
+    read_all()

@@ -1,20 +1,18 @@
 """Open thousands of damaged and forged stores; a crash or a hang ends the process.
 
-    python -m tests.support.damaged_stores COUNT SEED
+    python -m tests.support.processes damaged_stores COUNT SEED
 
 This command prints, as JSON, how many of each kind were refused and how many could be read. A
 refused store leads to a one-line error and is unchanged. All others return the rows as written or,
 if they were forged with matching digests, valid rows.
 """
 
-import json
 import math
 import random
 import shutil
 import signal
 import sqlite3
 import struct
-import subprocess
 import sys
 import tempfile
 from collections import Counter
@@ -24,6 +22,7 @@ from pathlib import Path
 
 from quadric.apps.paper.sweep import Result, Store, StoreError, Task, _store as store_module
 from tests.support import damage
+from tests.support.killing import FORK
 from tests.support.sweep_process import HERE, RECIPE
 
 RECIPES = [replace(RECIPE, epochs=(1, 2)), replace(RECIPE, epochs=(3, 4, 5))]
@@ -256,14 +255,14 @@ def damaged(base, path, rng):
     return kind, kind == "forged value"
 
 
-def main(count, seed):
+def run(count, seed):
     rng = random.Random(seed)
     counts = {"refused": Counter(), "read": Counter()}
     with tempfile.TemporaryDirectory() as directory:
         base = Path(directory) / "base"
-        subprocess.run(
-            [sys.executable, "-m", "tests.support.damaged_stores", str(base)], check=False
-        )
+        child = FORK.Process(target=fill_and_die, args=(base,))
+        child.start()
+        child.join()
         assert Path(f"{base}-wal").stat().st_size > 0
         fill(f"{base}.closed", range(10))
         written = {row for name in (base, f"{base}.closed") for row in rows(name, True)}
@@ -281,10 +280,4 @@ def main(count, seed):
                 print(f"case {case} of seed {seed}: {kind}", file=sys.stderr)
                 raise
             counts[told][kind] += 1
-    print(json.dumps(counts))
-
-
-if __name__ == "__main__":
-    if len(sys.argv) == 2:
-        fill_and_die(Path(sys.argv[1]))
-    main(int(sys.argv[1]), int(sys.argv[2]))
+    return counts

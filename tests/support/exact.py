@@ -34,42 +34,40 @@ class Polynomial:
 def polynomials(network):
     """The logits of a network without activations between its layers, one polynomial for each."""
     n = network.n_inputs
-    values = [Polynomial(None, row, mpf(0)) for row in exactly(np.eye(n))]
+    values = [Polynomial(exactly(np.zeros((n, n))), row, mpf(0)) for row in exactly(np.eye(n))]
     for layer in network.layers:
         arrays = {name: exactly(array) for name, array in layer.arrays().items()}
         if layer.kind == "quadratic":
             arrays["Q"] = exactly(layer.Q)
-        values = [_neuron(layer.kind, arrays, k, values, n) for k in range(layer.n_outputs)]
-    return [Polynomial(exactly(np.zeros((n, n))) if z.Q is None else z.Q, z.w, z.b) for z in values]
+        values = [_neuron(layer.kind, arrays, k, values) for k in range(layer.n_outputs)]
+    return values
 
 
 def _weighted(weights, values, constant):
-    """The sum of polynomials with these weights."""
-    w = sum(weight * value.w for weight, value in zip(weights, values, strict=True))
-    b = constant + sum(weight * value.b for weight, value in zip(weights, values, strict=True))
-    curved = [(weight, v.Q) for weight, v in zip(weights, values, strict=True) if v.Q is not None]
-    return Polynomial(sum(weight * Q for weight, Q in curved) if curved else None, w, b)
+    """The sum of a constant and of polynomials with these weights."""
+    pairs = list(zip(weights, values, strict=True))
+    Q, w, b = (sum(weight * getattr(z, part) for weight, z in pairs) for part in "Qwb")
+    return Polynomial(Q, w, b + constant)
 
 
 def _product(left, right):
     """The product of two linear polynomials."""
-    assert left.Q is None
-    assert right.Q is None
+    assert not left.Q.any()
+    assert not right.Q.any()
     Q = (np.outer(left.w, right.w) + np.outer(right.w, left.w)) / 2
     return Polynomial(Q, left.b * right.w + right.b * left.w, left.b * right.b)
 
 
-def _neuron(kind, arrays, k, values, n):
+def _neuron(kind, arrays, k, values):
     z = _weighted(arrays["W"][k], values, arrays["b"][k])
     if kind == "linear":
         return z
     if kind == "reduced":
         return _product(z, _weighted(arrays["U"][k], values, arrays["c"][k]))
     W, b = np.stack([value.w for value in values]), np.array([value.b for value in values])
-    assert all(value.Q is None for value in values)
+    assert not any(value.Q.any() for value in values)
     Q, curved = arrays["Q"][k], W.T @ arrays["Q"][k]
-    zero = exactly(np.zeros((n, n))) if z.Q is None else z.Q
-    return Polynomial(zero + curved @ W, z.w + 2 * curved @ b, z.b + b @ Q @ b)
+    return Polynomial(curved @ W, z.w + 2 * curved @ b, z.b + b @ Q @ b)
 
 
 def affine(step, n):
@@ -77,12 +75,10 @@ def affine(step, n):
     one, name = exactly(np.eye(n)), type(step).__name__
     if name in ("str", "SimpleImputer", "FunctionTransformer"):
         return one, exactly(np.zeros(n))
-    if name in ("StandardScaler", "RobustScaler"):
-        center, scale = getattr(step, "mean_", None), exactly(step.scale_)
-        center = exactly(step.center_ if name == "RobustScaler" else center)
+    if name in ("StandardScaler", "RobustScaler", "MaxAbsScaler"):
+        scale = exactly(step.scale_)
+        center = exactly(getattr(step, "mean_", getattr(step, "center_", np.zeros(n))))
         return one / scale[:, None], -center / scale
-    if name == "MaxAbsScaler":
-        return one / exactly(step.scale_)[:, None], exactly(np.zeros(n))
     if name == "MinMaxScaler":
         return one * exactly(step.scale_)[:, None], exactly(step.min_)
     if name in ("PCA", "IncrementalPCA", "TruncatedSVD"):
@@ -177,7 +173,6 @@ def distance(A, g, F):
             d = step(nu)
             return F + (G * d).sum() + (lam * d * d).sum()
 
-        low = mpf(0)
         if any(lam < 0):
             high = -1 / min(lam)
             at_end = 1 + high * lam <= ZERO

@@ -11,6 +11,7 @@ from functools import partial
 import torch
 
 from quadric.torch import Linear, Quadratic, QuadraticRNN, QuadraticRNNCell, Reduced
+from tests.support.torch_modules import randomized
 
 
 class Wrong(Quadratic):
@@ -94,11 +95,7 @@ def outcomes():
 
 
 def make(kind, options, *arguments):
-    module = kind(*arguments, **options)
-    with torch.no_grad():
-        for parameter in module.parameters():
-            parameter.normal_(0, 0.5)
-    return module
+    return randomized(kind(*arguments, **options))
 
 
 def draw(shapes):

@@ -1,6 +1,6 @@
 """Kill processes with SIGKILL while they save a model.
 
-    python -m tests.support.killed_saves COUNT SEED
+    python -m tests.support.processes killed_saves COUNT SEED
 
 A child process alternately saves two models to the same file as fast as it can. It is killed at a
 random moment or, in about half of the runs, just after it has reached a stage, because the rename
@@ -9,7 +9,6 @@ two models. The command prints, as JSON, how often each model was found, in whic
 was killed, and how many temporary files remain.
 """
 
-import json
 import mmap
 import random
 import re
@@ -66,7 +65,7 @@ def run(count, seed):
             whole.append(path.read_bytes())
         found, stages, halfway = [0, 0], Counter(), 0
         for _ in range(count):
-            killed(lambda _: keep_saving(models, path, stage), lambda: wait(rng, stage))
+            killed(lambda: keep_saving(models, path, stage), lambda: wait(rng, stage))
             stages[STAGES[stage[0]]] += 1
             found[whole.index(path.read_bytes())] += 1  # raises an error if it is neither
             assert quadric.load(path).n_inputs == 200
@@ -76,7 +75,3 @@ def run(count, seed):
             for other in left:
                 other.unlink()
     return {"first": found[0], "second": found[1], **stages, "caught halfway": halfway}
-
-
-if __name__ == "__main__":
-    print(json.dumps(run(int(sys.argv[1]), int(sys.argv[2]))))

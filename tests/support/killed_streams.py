@@ -1,6 +1,6 @@
 """Kill streaming runs repeatedly with SIGKILL.
 
-    python -m tests.support.killed_streams COUNT SEED ROWS
+    python -m tests.support.processes killed_streams COUNT SEED ROWS
 
 A run is started, killed at a random moment, and resumed until it is done. The model must be
 byte-identical to that of an uninterrupted run. This is repeated until COUNT processes have been
@@ -10,46 +10,22 @@ processes were killed.
 
 import json
 import random
-import signal
 import subprocess
-import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 
 from quadric.apps.shell.tables._streaming import FORM
 from quadric.files import _safetensors as container
 from quadric.utils import leftovers
-from tests.support import warm
-from tests.support.streams import write_table
+from tests.support.streams import start, write_table
 
 BUFFER, EPOCHS = 500, 3
-
-
-def start(directory, data, output):
-    return warm.Started(
-        [
-            "-m",
-            "quadric",
-            "train",
-            data,
-            "-t",
-            "label",
-            "-o",
-            output,
-            "--drop",
-            "size",
-            "--stream",
-            "--epochs",
-            str(EPOCHS),
-            "--buffer",
-            str(BUFFER),
-            "--checkpoint-every",
-            "1",
-            "--resume",
-        ],
-        cwd=directory,
-    )
+OPTIONS = (
+    *("--drop", "size", "--epochs", EPOCHS, "--buffer", BUFFER),
+    *("--checkpoint-every", 1, "--resume"),
+)
 
 
 def finish(process):
@@ -72,7 +48,7 @@ def stage_of(checkpoint, rows):
 
 def run(count, seed, rows):
     rng = random.Random(seed)
-    result = {"kills": 0, "runs": 0, "stages": {}}
+    result = {"kills": 0, "runs": 0, "stages": Counter()}
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
         expected, seconds = {}, {}
@@ -80,7 +56,7 @@ def run(count, seed, rows):
         for data in tables:
             write_table(directory / data, rows)
             began = time.monotonic()
-            finish(start(directory, data, "whole"))
+            finish(start(directory, data, *OPTIONS, output="whole"))
             seconds[data] = time.monotonic() - began
             expected[data] = (directory / "whole").read_bytes()
         output, checkpoint = directory / "model", directory / "model.checkpoint"
@@ -88,16 +64,15 @@ def run(count, seed, rows):
             data = tables[result["runs"] % len(tables)]
             output.unlink(missing_ok=True)
             while True:
-                process = start(directory, data, "model")
+                process = start(directory, data, *OPTIONS, output="model")
                 left_alone = result["kills"] == count
                 try:
                     process.wait(None if left_alone else seconds[data] * rng.uniform(0.2, 1.2))
                 except subprocess.TimeoutExpired:
-                    process.send_signal(signal.SIGKILL)
+                    process.kill()
                     process.communicate()
                     result["kills"] += 1
-                    stage = stage_of(checkpoint, rows)
-                    result["stages"][stage] = result["stages"].get(stage, 0) + 1
+                    result["stages"][stage_of(checkpoint, rows)] += 1
                 else:
                     finish(process)
                     break
@@ -109,7 +84,3 @@ def run(count, seed, rows):
             left = sorted(path.name for path in set(directory.iterdir()) - saving)
             assert left == ["model", *tables, "whole"], left
     return result
-
-
-if __name__ == "__main__":
-    print(json.dumps(run(*map(int, sys.argv[1:]))))

@@ -1,6 +1,7 @@
 """Cases for memory measurements: few or many classes, wide or long data, all solvers and dtypes."""
 
 import random
+from functools import partial
 
 LINEAR = {"hidden_layer_sizes": [], "layer_kinds": "linear"}
 QUADRATIC = {"hidden_layer_sizes": [], "layer_kinds": "quadratic"}
@@ -13,26 +14,17 @@ CHOSEN = {"max_iter": 14}
 STOPPED = ADAM | {"early_stopping": True}
 
 
-def classifier(N, n, m, *options, **case):
-    return {"model": "classifier", "N": N, "n": n, "m": m, "options": joined(options), **case}
+def of(model, N, n, m, *options, **case):
+    """Return a case with N samples, n inputs and m outputs; the options are joined."""
+    joined = {key: value for one in options for key, value in one.items()}
+    return {"model": model, "N": N, "n": n, "m": m, "options": joined, **case}
 
 
-def regressor(N, n, m, *options, **case):
-    return {"model": "regressor", "N": N, "n": n, "m": m, "options": joined(options), **case}
-
-
-def logistic(N, n, m, *options, **case):
-    return {"model": "logistic", "N": N, "n": n, "m": m, "options": joined(options), **case}
+classifier, regressor, logistic = (partial(of, m) for m in ("classifier", "regressor", "logistic"))
 
 
 def network(N, n, layers, *options, **case):
-    m = layers[-1][1]
-    case = {"model": "network", "N": N, "n": n, "m": m, "layers": layers, **case}
-    return case | {"options": joined(options)}
-
-
-def joined(options):
-    return {key: value for one in options for key, value in one.items()}
+    return of("network", N, n, layers[-1][1], *options, layers=layers, **case)
 
 
 MANY = [["linear", 2000, "softmax"]]

@@ -76,20 +76,13 @@ def reference_gradients(net, X, Y, loss):
     """Return the mean loss and gradients over the samples, from the paper's algorithms."""
     kinds = [layer.kind for layer in net.layers]
     one = gradients_rpqnn if "reduced" in kinds else gradients_qnn
-    total, sums = 0.0, None
-    for x, y in zip(X, Y, strict=True):
-        value, grads = one(as_dicts(net), net.activations, x, y, loss)
-        total += value
-        sums = (
-            grads
-            if sums is None
-            else [
-                {name: old[name] + new[name] for name in old}
-                for old, new in zip(sums, grads, strict=True)
-            ]
-        )
-    mean = [{name: array / len(X) for name, array in layer.items()} for layer in sums]
-    return total / len(X), mean
+    pairs = [one(as_dicts(net), net.activations, x, y, loss) for x, y in zip(X, Y, strict=True)]
+    values, gradients = zip(*pairs, strict=True)
+    mean = [
+        {name: np.mean([layer[name] for layer in layers], axis=0) for name in layers[0]}
+        for layers in zip(*gradients, strict=True)
+    ]
+    return float(np.mean(values)), mean
 
 
 def reference_training(net, X, Y, loss, eta, **options):

@@ -4,6 +4,7 @@ Each kind is a function of a random generator and of the header and the rows of 
 """
 
 import gzip
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -111,20 +112,11 @@ def empty_name(rng, header, body):
     return right(["", *header], body, left_out=frozenset(["column 1 (no name)"]))
 
 
-def all_missing(rng, header, body):
-    empty = str(rng.choice(["", "NA", "nan", " "]))
-    return right(*add(header, body, "hole", [empty] * len(body)), left_out=frozenset(["hole"]))
-
-
-def dates(rng, header, body):
-    form = str(rng.choice(["2024-{:02d}-03", "2024-{:02d}-03T10:00:00", "03/{:02d}/2024"]))
-    days = [form.format(1 + i % 12) for i in range(len(body))]
-    return right(*add(header, body, "when", days), left_out=frozenset(["when"]))
-
-
-def times_of_day(rng, header, body):
-    form = str(rng.choice(["{:02d}:30", "{:02d}:30:00", "{:02d}:30:00.500"]))
-    return right(*add(header, body, "at", [form.format(i % 12) for i in range(len(body))]))
+def added(forms, left_out, rng, header, body):
+    """Insert a column of numbers from 1 to 12, written in one of these forms."""
+    form = str(rng.choice(forms))
+    header, body = add(header, body, "more", [form.format(1 + i % 12) for i in range(len(body))])
+    return right(header, body, left_out=frozenset(["more"] if left_out else []))
 
 
 def formulas(rng, header, body):
@@ -145,11 +137,6 @@ def missing_labels(rng, header, body):
     for at in rng.choice(np.arange(4, len(body)), 3, replace=False):
         body[at][-1] = str(rng.choice(["", "?", "NULL"]))
     return right(header, body)
-
-
-def one_value(rng, header, body):
-    value = str(rng.choice(["7", "same", "true"]))
-    return right(*add(header, body, "all", [value] * len(body)), left_out=frozenset(["all"]))
 
 
 def identifiers(rng, header, body):
@@ -268,34 +255,21 @@ SIMPLE = {
     "zero_byte_first": lambda rng, header, body: Odd(b"\x00" + rng.bytes(500), "byte 0 is zero"),
     "damaged_parquet": lambda rng, header, body: Odd(b"PAR1" + rng.bytes(500), "damaged Parquet"),
 }
-KINDS = SIMPLE | {
-    kind.__name__: kind
-    for kind in (
-        long_row,
-        short_row,
-        quoted,
-        open_quote,
-        byte_order_mark,
-        latin_1,
-        repeated_name,
-        empty_name,
-        all_missing,
-        dates,
-        times_of_day,
-        formulas,
-        infinite,
-        missing_labels,
-        one_value,
-        identifiers,
-        mistyped_number,
-        booleans,
-        blank_lines,
-        missing_values_of_each_spelling,
-        blanks_around,
-        spelled_numbers,
-        cut_gzip,
-        rare_class,
-        many_classes,
-        many_columns,
-    )
+
+
+def by_name(*kinds):
+    return {kind.__name__: kind for kind in kinds}
+
+
+KINDS = {
+    **SIMPLE,
+    **by_name(long_row, short_row, quoted, open_quote, byte_order_mark, latin_1, repeated_name),
+    **by_name(empty_name),
+    "all_missing": partial(added, ["", "NA", "nan", " "], True),
+    "dates": partial(added, ["2024-{:02d}-03", "2024-{:02d}-03T10:00:00", "03/{:02d}/2024"], True),
+    "times_of_day": partial(added, ["{:02d}:30", "{:02d}:30:00", "{:02d}:30:00.500"], False),
+    **by_name(formulas, infinite, missing_labels),
+    "one_value": partial(added, ["7", "same", "true"], True),
+    **by_name(identifiers, mistyped_number, booleans, blank_lines, missing_values_of_each_spelling),
+    **by_name(blanks_around, spelled_numbers, cut_gzip, rare_class, many_classes, many_columns),
 }

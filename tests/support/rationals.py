@@ -20,42 +20,35 @@ def inverse(A):
     """The inverse of a square matrix, or None if it is singular."""
     n = len(A)
     rows = [[*row, *(Fraction(i == j) for j in range(n))] for i, row in enumerate(A)]
-    for k in range(n):
-        pivot = next((i for i in range(k, n) if rows[i][k]), None)
-        if pivot is None:
-            return None
-        rows[k], rows[pivot] = rows[pivot], rows[k]
-        rows[k] = [x / rows[k][k] for x in rows[k]]
-        for i in range(n):
-            if i != k:
-                rows[i] = [a - rows[i][k] * b for a, b in zip(rows[i], rows[k], strict=True)]
-    return [row[n:] for row in rows]
+    _, _, reduced = _eliminate(rows, n)
+    return [row[n:] for row in reduced] if len(reduced) == n else None
 
 
 def determinant(A):
     """The determinant of a square matrix."""
-    pivots, odd = _eliminate(A)
+    pivots, odd, _ = _eliminate(A, len(A))
     return (-1) ** odd * math.prod(pivots) if len(pivots) == len(A) else Fraction(0)
 
 
 def rank(A):
     """The rank of a matrix."""
-    return len(_eliminate(A)[0])
+    return len(_eliminate(A, len(A[0]))[0])
 
 
-def _eliminate(A):
-    """The pivots of Gaussian elimination, and whether it permutes the rows oddly."""
-    rows, pivots, odd = [list(row) for row in A], [], False
-    for k in range(len(rows[0])):
+def _eliminate(A, columns):
+    """Gauss-Jordan elimination: pivots, whether rows are permuted oddly, and the reduced rows."""
+    rows, pivots, odd, reduced = [list(row) for row in A], [], False, []
+    for k in range(columns):
         place = next((i for i, row in enumerate(rows) if row[k]), None)
         if place is not None:
             odd ^= place % 2 == 1
             pivot = rows.pop(place)
             pivots.append(pivot[k])
-            for row in rows:
-                factor = row[k] / pivot[k]
-                row[:] = [a - factor * b for a, b in zip(row, pivot, strict=True)]
-    return pivots, odd
+            pivot = [x / pivot[k] for x in pivot]
+            for row in (*rows, *reduced):
+                row[:] = [a - row[k] * b for a, b in zip(row, pivot, strict=True)]
+            reduced.append(pivot)
+    return pivots, odd, reduced
 
 
 def signature(A):

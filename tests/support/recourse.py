@@ -89,6 +89,17 @@ def limits(rng, x, scale):
     return low, high
 
 
+def network(Q, W, b):
+    return Network([Quadratic(W, b, Q)], ["logistic" if len(b) == 1 else "softmax"])
+
+
+def scores(*parts):
+    """Q, W and b of one score for each class; the first class of two has the score 0."""
+    if len(parts[0]) > 1:
+        return parts
+    return tuple(np.concatenate([np.zeros_like(part), part]) for part in parts)
+
+
 def draw(seed):
     """A random problem with up to 8 inputs, 2 to 5 classes and units of 0.001 to 1000."""
     rng = np.random.default_rng([seed, 7])
@@ -112,11 +123,8 @@ def draw(seed):
         outputs = 1 if classes == 2 else classes
         Q = matrices(rng, kind, outputs, n) / np.outer(scale, scale)
         W, b = rng.normal(size=(outputs, n)) / scale, rng.normal(size=outputs) * 2
-        last = "logistic" if outputs == 1 else "softmax"
-        model = Network([Quadratic(W, b, Q)], [last])
-        x = rng.normal(size=n) * scale
-    if len(b) == 1:
-        Q, W, b = (np.concatenate([np.zeros_like(part), part]) for part in (Q, W, b))
+        model, x = network(Q, W, b), rng.normal(size=n) * scale
+    Q, W, b = scores(Q, W, b)
     low, high = limits(rng, x, scale)
     weights = 1 / scale * np.exp(rng.normal(size=n) if seed % 2 else np.zeros(n))
     problem = Problem(model, Q, W, b, x, low, high, weights, None)
@@ -202,12 +210,9 @@ def with_many_bounds(seed, n):
     outputs = 1 if classes == 2 else classes
     Q = matrices(rng, KINDS[seed % len(KINDS)], outputs, n) / np.sqrt(n)
     W, b = rng.normal(size=(outputs, n)), 2 * rng.normal(size=outputs)
-    model = Network([Quadratic(W, b, Q)], ["logistic" if outputs == 1 else "softmax"])
-    if outputs == 1:
-        Q, W, b = (np.concatenate([np.zeros_like(part), part]) for part in (Q, W, b))
-    x = rng.normal(size=n)
+    model, x = network(Q, W, b), rng.normal(size=n)
     low, high = limits(rng, x, np.full(n, 0.3))
-    problem = Problem(model, Q, W, b, x, low, high, np.ones(n), None)
+    problem = Problem(model, *scores(Q, W, b), x, low, high, np.ones(n), None)
     if seed % 3 == 2 and classes > 2:
         problem = replace(problem, to=(problem.own + 1) % classes)
     return problem

@@ -92,6 +92,6 @@ def parameters(trained):
     ]
 
 
-def start(directory, data, *more):
-    options = ["-t", "label", "-o", "a.quadric", "--stream", "--json", *more]
+def start(directory, data, *more, output="a.quadric"):
+    options = ["-t", "label", "-o", output, "--stream", "--json", *more]
     return warm.Started(["-m", "quadric", "train", data, *options], cwd=directory)

@@ -6,11 +6,11 @@ Every run writes a line to LOG when it starts.
 import functools
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 
 from quadric.apps.paper.sweep import Store, Study, StudyTask, run_sweep
+from tests.support.run_logs import write_line
 
 TASKS = [
     StudyTask(size, width, kind, seed)
@@ -24,8 +24,7 @@ TASKS = [
 def train(task, settings, data):
     """Return two numbers that depend on the task; take a moment."""
     if log := settings.get("log"):
-        with Path(log).open("a") as file:
-            file.write(f"{task}\n")
+        write_line(log, task)
         time.sleep(0.1)
     rng = np.random.default_rng([task.seed, task.size, task.hidden, len(task.kind)])
     return tuple(rng.random(2)), task.size

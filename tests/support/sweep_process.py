@@ -17,6 +17,7 @@ from quadric.apps.paper.sweep import (
     run_sweep,
     table_tasks,
 )
+from tests.support.run_logs import write_line
 
 RECIPE = Recipe(learning_rate=0.02, init_scale=0.05, epochs=(10, 20, 40))
 HERE = Environment("a processor", "0", "0", "0", "0")
@@ -55,8 +56,7 @@ def main(path, log):
     run_task = runner.run_task
 
     def logged(task, *arguments, **options):
-        with open(log, "a") as file:
-            file.write(f"{task}\n")
+        write_line(log, task)
         return run_task(task, *arguments, **options)
 
     runner.run_task = logged

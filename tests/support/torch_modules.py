@@ -21,8 +21,11 @@ CASES = {
 def make_module(name, seed=0, dtype=torch.float64):
     """Return a module with random parameters, because the initial Q of a cell is zero."""
     kind, arguments, _ = CASES[name]
-    module = kind(*arguments, dtype=dtype)
-    generator = torch.Generator().manual_seed(seed)
+    return randomized(kind(*arguments, dtype=dtype), torch.Generator().manual_seed(seed))
+
+
+def randomized(module, generator=None):
+    """Return the module after drawing its parameters."""
     with torch.no_grad():
         for parameter in module.parameters():
             parameter.normal_(0, 0.5, generator=generator)

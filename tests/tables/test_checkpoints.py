@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +13,7 @@ from quadric.errors import TableError
 from quadric.files import _safetensors as container
 from tests.support import damaged_checkpoints
 from tests.support.commands import assert_error, command
+from tests.support.processes import answer_of
 from tests.support.streams import StopError, go, parameters, stop_after, write_table
 
 ROOT = Path(__file__).parents[2]
@@ -262,21 +261,9 @@ def test_damaged_checkpoints(originals, damage):
             assert "\n" not in said
 
 
-def run(count):
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.support.damaged_checkpoints", str(count), "0"],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=ROOT,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
 @pytest.mark.full
 def test_6000_damaged_checkpoints_are_refused_or_give_the_same_model(capsys):
-    outcome = run(6000)
+    outcome = answer_of("damaged_checkpoints", 6000, 0)
     with capsys.disabled():
         print(f"\n6000 damaged checkpoints: {json.dumps(outcome)}")
     assert outcome["refused"] + outcome["same"] == 6000

@@ -10,17 +10,15 @@ from typer.testing import CliRunner
 from quadric.apps.shell import app
 from quadric.apps.shell.tables import _source as parquet, open_table
 from quadric.errors import TableError
-from tests.support import warm
 from tests.support.commands import process
+from tests.support.processes import answer_of
 from tests.support.tables import write
 
 ROOT = Path(__file__).parents[2]
 
 
 def damage_parquet(count, seed=0):
-    result = warm.run(["-m", "tests.support.damaged_parquet", count, seed], cwd=ROOT)
-    assert result.returncode == 0, result.stderr
-    outcome = json.loads(result.stdout)
+    outcome = answer_of("damaged_parquet", count, seed)
     assert outcome["refused"] + outcome["same"] + outcome["another table"] == count
     return outcome
 

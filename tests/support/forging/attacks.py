@@ -5,72 +5,49 @@ An attack changes the description and the tensors of `fixtures/forgery_NAME.quad
 
 import numpy as np
 
+from quadric.files._describe import encode_array
+
 FAR = 10**8
 CACHE = "/tmp/quadric_forged_cache"
 
 
-def _step(description, *way):
+def step_of(description, way):
     """Return the description of a step, given its index in the pipeline and in inner steps."""
-    found = description["model"]["parameters"]["steps"][way[0]]["items"][1]
-    for place in way[1:]:
-        found = found["facts"]["transformers"][place]["items"][1]
+    found = description["model"]
+    for level, place in enumerate(way):
+        steps = found["facts"]["transformers"] if level else found["parameters"]["steps"]
+        found = steps[place]["items"][1]
     return found
 
 
-def _array(tensors, name, values):
-    values = np.asarray(values)
-    tensors[name] = values
-    return {"type": "array", "dtype": values.dtype.name, "tensor": name}
+def setting(way, part, **values):
+    """Return an attack that sets parameters or facts of a step."""
+
+    def attack(description, tensors):
+        step_of(description, way)[part].update(values)
+
+    return attack
 
 
-def outputs_far_apart(description, tensors):
-    """`predict` wrote outside its memory."""
-    _step(description, 0)["facts"]["_n_features_outs"] = [FAR, 5 - FAR]
+def rare_categories(indices, mapping=None):
+    """Return an attack with indices of rare categories, and perhaps a mapping of categories."""
+
+    def attack(description, tensors):
+        facts = step_of(description, [0])["facts"]
+        given = {"infrequent": indices, "_default_to_infrequent_mappings": mapping}
+        for name, values in given.items():
+            if values is not None:
+                facts[name] = [encode_array(np.array(values), name, tensors, None), None]
+
+    return attack
 
 
-def outputs_far_apart_in_columns(description, tensors):
-    _step(description, 0, 1)["facts"]["_n_features_outs"] = [FAR, 6 - FAR]
+def mapping_of_rare_categories(value):
+    def attack(description, tensors):
+        name = next(name for name in tensors if ".infrequent." in name)
+        tensors[name] = np.full_like(tensors[name], value)
 
-
-def rare_categories_from_nowhere(description, tensors):
-    """`predict` read and wrote outside its memory."""
-    _step(description, 0)["facts"].update(
-        infrequent=[_array(tensors, "indices.0", [0]), None],
-        _default_to_infrequent_mappings=[_array(tensors, "map.0", [FAR, 0, 1]), None],
-    )
-
-
-def rare_categories_out_of_range(description, tensors):
-    _step(description, 0)["facts"]["infrequent"] = [_array(tensors, "indices.0", [FAR]), None]
-
-
-def mapping_of_rare_categories(description, tensors):
-    name = next(name for name in tensors if ".infrequent." in name)
-    tensors[name] = np.full_like(tensors[name], 2**40)
-
-
-def negative_mapping(description, tensors):
-    name = next(name for name in tensors if ".infrequent." in name)
-    tensors[name] = np.full_like(tensors[name], -FAR)
-
-
-def cache_of_a_pipeline(description, tensors):
-    """`clone(model).fit` used a cache chosen by the attacker and executed its contents."""
-    description["model"]["parameters"]["memory"] = CACHE
-
-
-def cache_of_an_inner_pipeline(description, tensors):
-    _step(description, 0, 0)["parameters"]["memory"] = CACHE
-
-
-def many_processes(description, tensors):
-    """`predict` started 42 processes."""
-    _step(description, 0)["parameters"]["n_jobs"] = 40
-
-
-def names_without_end(description, tensors):
-    """`explain` built names until memory was exhausted."""
-    _step(description, 0)["facts"]["n_features_in_"] = 2**63 - 1
+    return attack
 
 
 def nested(depth):
@@ -83,32 +60,36 @@ def nested(depth):
 
 def lists_in_a_parameter(description, tensors):
     """Loading took 20 times the file's size in memory: the lists were parsed and then copied."""
-    last = _step(description, 2)
-    last["parameters"]["hidden_layer_sizes"] = [nested(8)] * 4400
+    step_of(description, [2])["parameters"]["hidden_layer_sizes"] = [nested(8)] * 4400
     tensors["steps.2.loss_curve_"] = np.zeros(36_000)
 
 
 def lists_beside_texts(description, tensors):
     """Short strings take eight times their size in memory; the header took eight times the file."""
-    texts = "\u0100" * 20_000
-    tensors["texts"] = np.frombuffer(texts.encode(), dtype=np.uint8)
-    tensors["texts.lengths"] = np.full(20_000, 2)
-    named = {"type": "array", "dtype": "object", "tensor": "texts", "others": []}
-    _step(description, 0)["facts"]["feature_names_in_"] = named
+    texts = encode_array(np.array(["\u0100"] * 20_000, dtype=object), "texts", tensors, None)
+    step_of(description, [0])["facts"]["feature_names_in_"] = texts
     description["extra"] = {"lists": [[[]]] * 8_000}
 
 
 ATTACKS = {
-    "outputs far apart": ("encoder", outputs_far_apart),
-    "outputs far apart in columns": ("rare", outputs_far_apart_in_columns),
-    "rare categories from nowhere": ("encoder", rare_categories_from_nowhere),
-    "rare categories out of range": ("encoder", rare_categories_out_of_range),
-    "mapping of rare categories": ("rare", mapping_of_rare_categories),
-    "negative mapping of rare categories": ("rare", negative_mapping),
-    "cache of a pipeline": ("numbers", cache_of_a_pipeline),
-    "cache of an inner pipeline": ("columns", cache_of_an_inner_pipeline),
-    "many processes": ("columns", many_processes),
-    "names without end": ("numbers", names_without_end),
+    # `predict` wrote outside its memory
+    "outputs far apart": ("encoder", setting([0], "facts", _n_features_outs=[FAR, 5 - FAR])),
+    "outputs far apart in columns": (
+        "rare",
+        setting([0, 1], "facts", _n_features_outs=[FAR, 6 - FAR]),
+    ),
+    # `predict` read and wrote outside its memory
+    "rare categories from nowhere": ("encoder", rare_categories([0], mapping=[FAR, 0, 1])),
+    "rare categories out of range": ("encoder", rare_categories([FAR])),
+    "mapping of rare categories": ("rare", mapping_of_rare_categories(2**40)),
+    "negative mapping of rare categories": ("rare", mapping_of_rare_categories(-FAR)),
+    # `clone(model).fit` used a cache chosen by the attacker and executed its contents
+    "cache of a pipeline": ("numbers", setting([], "parameters", memory=CACHE)),
+    "cache of an inner pipeline": ("columns", setting([0, 0], "parameters", memory=CACHE)),
+    # `predict` started 42 processes
+    "many processes": ("columns", setting([0], "parameters", n_jobs=40)),
+    # `explain` built names until memory was exhausted
+    "names without end": ("numbers", setting([0], "facts", n_features_in_=2**63 - 1)),
     "lists in a parameter": ("numbers", lists_in_a_parameter),
     "lists beside texts": ("numbers", lists_beside_texts),
 }

@@ -4,7 +4,6 @@ import contextlib
 import faulthandler
 import io
 import os
-import pickle
 import random
 import re
 import resource
@@ -23,6 +22,7 @@ from tests.support.forging.attacks import ATTACKS
 from tests.support.forging.files import forged, seal
 from tests.support.forging.uses import COMMANDS, USES, told
 from tests.support.forging.watch import HarmError, Watch
+from tests.support.killing import FORK
 
 SPARE = 2**19  # bytes of memory that the smallest file may need
 MOST_MEMORY = 10  # times the file's size
@@ -42,49 +42,29 @@ def outcomes(seeds, originals):
     seeds = list(seeds)
     while seeds:
         with tempfile.TemporaryDirectory() as directory:
-            worker, stream = _start(seeds[:FILES_PER_WORKER], originals, directory)
+            reader, writer = FORK.Pipe(duplex=False)
+            some = seeds[:FILES_PER_WORKER]
+            worker = FORK.Process(target=_work, args=(some, originals, directory, writer.send))
+            worker.start()
+            writer.close()
             at = None
-            with stream:
-                for message in _messages(stream):
+            with reader, contextlib.suppress(EOFError):
+                while True:
+                    message = reader.recv()
                     at = message if "use" in message else None
                     if at is None:
                         seeds.remove(message["seed"])
                         yield message
-            status = os.waitpid(worker, 0)[1]
+            worker.join()
             if at is not None:
                 seeds.remove(at["seed"])
-                yield _death(at, status, (Path(directory) / "trace").read_text())
-            elif status:
+                yield _death(at, worker.exitcode, (Path(directory) / "trace").read_text())
+            elif worker.exitcode:
                 raise RuntimeError("a worker failed between two files")
 
 
-def _start(seeds, originals, directory):
-    reader, writer = os.pipe()
-    sys.stdout.flush()
-    worker = os.fork()
-    if worker:
-        os.close(writer)
-        return worker, open(reader, "rb")
-    code = 1
-    try:
-        os.close(reader)
-        with open(writer, "wb") as stream:
-            _work(seeds, originals, directory, stream)
-        code = 0
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        os._exit(code)
-
-
-def _messages(stream):
-    with contextlib.suppress(EOFError, pickle.UnpicklingError):
-        while True:
-            yield pickle.load(stream)
-
-
-def _death(at, status, trace):
-    name = signal.Signals(status & 127).name if status & 127 else f"exit code {status >> 8}"
+def _death(at, code, trace):
+    name = signal.Signals(-code).name if code < 0 else f"exit code {code}"
     frames = re.findall(r'File "([^"]*)", line \d+ in (\S+)', trace)
     where = _where(*frames[0]) if frames else ""
     failure = (f"{at['use']}: died of {name} ({where})", trace)
@@ -94,11 +74,7 @@ def _death(at, status, trace):
 # ---- in a worker ---------------------------------------------------------------------------
 
 
-def _work(seeds, originals, directory, stream):
-    def send(message):
-        pickle.dump(message, stream)
-        stream.flush()
-
+def _work(seeds, originals, directory, send):
     path = Path(directory) / "model.quadric"
     _warm_up_commands(originals, path)
     trace = (Path(directory) / "trace").open("w")
