@@ -28,7 +28,7 @@ from quadric.models._supported_steps import (
     transformed,
 )
 from quadric.network import Network
-from quadric.utils import check_limit, first_applying
+from quadric.utils import check_limit
 
 
 @dataclass(frozen=True)
@@ -207,13 +207,9 @@ def affine_coordinates(
     )
     undone = ", ".join(type(step).__name__ for step in steps)
     features = f"the {width} features that the preprocessing computes from the inputs"
-    where = first_applying(
-        {
-            f"in {features} ({obstacle}).": obstacle,
-            f"in your own units ({undone} undone).": steps,
-            "in the model's inputs.": True,
-        }
-    )
+    where = f"in your own units ({undone} undone)." if steps else "in the model's inputs."
+    if obstacle:
+        where = f"in {features} ({obstacle})."
     return Coordinates(
         "features" if obstacle else "inputs",
         shown,

@@ -108,7 +108,8 @@ def operations(step: Any) -> list[Operation]:
         return []
     known = find(step)
     fitted = hasattr(step, "n_features_in_") or type(step).__name__ in ONLY_STEPS
-    expect(fitted, UnknownStepError(f"{known.name} is not fitted"))
+    if not fitted:
+        raise UnknownStepError(f"{known.name} is not fitted")
     return known.operations(step)
 
 
