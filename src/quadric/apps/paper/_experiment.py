@@ -429,7 +429,7 @@ EXPERIMENTS = {
     "timing": _experiment("_timing", 8, 8, needs_images=True),
     "complexity": _experiment("_complexity", 3, 8),
     "theorem": _experiment("_theorem", 8, 50),
-    "ablation": _experiment("_ablation", 10, 180, needs_images=True),
+    "ablation": _study("_ablation", needs_images=True),
 }
 # Claims that the paper does not test. Studies that need torch come last, so that the others run
 # without it.
