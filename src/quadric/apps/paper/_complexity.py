@@ -230,14 +230,6 @@ def claims_of(
     omitted, literal = printed("ann", "update", 30, 784), exponents[-1][2]
     return [
         Claim(
-            "table-1",
-            "contradicts the sums R_FP and R_BP in the text",
-            "the counts differ for: " + ", ".join(wrong) if wrong else "all counts agree",
-            Verdict.of(not wrong),
-            Verdict.FAILS,
-            COUNT,
-        ),
-        Claim(
             "ann-total",
             "the sum omits layer 1, which the algorithm updates",
             f"for 784-30-10, the printed A_BP is {A_BP}; the update of layer 1, which it omits, "

@@ -177,6 +177,16 @@ class Table:
         return format(value, style) if style and not isinstance(value, str) else str(value)
 
 
+@dataclass(frozen=True)
+class Headline:
+    """The main result of an experiment in one line: what is measured, in the paper and by us."""
+
+    what: str
+    paper: str
+    ours: str
+    verdict: Verdict
+
+
 @dataclass
 class Outcome:
     """The result of one experiment.
@@ -199,6 +209,8 @@ class Outcome:
         Statements about the results, each of one or two sentences.
     citation : str
         The publication whose results are reproduced, unless it is the paper.
+    headline : Headline or None
+        The main result.
     """
 
     name: str
@@ -211,6 +223,7 @@ class Outcome:
     captions: dict[str, str] = field(default_factory=dict)
     findings: list[str] = field(default_factory=list)
     citation: str = ""
+    headline: Headline | None = None
 
 
 def new_figure(
