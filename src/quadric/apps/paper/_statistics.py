@@ -122,6 +122,17 @@ def contrast(*terms: tuple[float, Sample]) -> Comparison:
     return Comparison(difference, error, t, float(2 * stats.t.sf(abs(t), freedom)))
 
 
+def contrast_by_second(few: Sample, many: Sample) -> Comparison:
+    """Compare two means by the standard deviation of the second sample alone.
+
+    A few runs do not determine a standard deviation.
+    """
+    assert many.std
+    error = many.std * math.sqrt(1 / few.runs + 1 / many.runs)
+    t = (few.mean - many.mean) / error
+    return Comparison(t * error, error, t, float(2 * stats.t.sf(abs(t), many.runs - 1)))
+
+
 def paired(changes: Sequence[float]) -> Comparison:
     """Test whether the mean of the differences of paired runs differs from zero (t test).
 
