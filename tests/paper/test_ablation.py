@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from quadric import datasets
-from quadric.apps.paper import Context, _ablation as ablation
+from quadric.apps.paper import Context, Store, _ablation as ablation
 from quadric.apps.paper._claims import Verdict
-from quadric.apps.paper._statistics import Sample
+from quadric.apps.paper._statistics import Sample, sample_of
 from quadric.reference import _as_printed as as_printed, train_logistic, train_qnn, train_rpqnn
 
 
@@ -55,7 +55,7 @@ def test_the_corrected_version_is_the_reference(model):
     """One epoch in a network with a linear hidden layer, in the order of the samples."""
     rng = np.random.default_rng(1)
     X, Y = rng.normal(size=(8, 5)), np.eye(3)[rng.integers(0, 3, 8)]
-    version = ablation.CORRECTED[model]
+    version = ablation.VERSIONS[ablation.CORRECTED[model]]
     net = ablation.Network.create(
         5, [("linear", 4, "logistic"), (ablation.MODELS[model], 3, "logistic")], rng=0
     )
@@ -84,7 +84,7 @@ def test_each_printed_version_changes_one_update(version):
     delta, a = rng.normal(size=m), rng.normal(size=n)
     kept = (rng.normal(size=m), rng.normal(size=m)) if version.model == "rpqnn" else ()
     layers = []
-    for update in (ablation.CORRECTED[version.model].update, version.update):
+    for update in (ablation.VERSIONS[ablation.CORRECTED[version.model]].update, version.update):
         layers.append(dict(before))
         update(layers[-1], delta, *kept, a, 0.1)
     differ = {name for name in before if not np.allclose(layers[0][name], layers[1][name])}
@@ -93,13 +93,13 @@ def test_each_printed_version_changes_one_update(version):
 
 def test_the_verdict_of_a_cell_follows_from_its_z():
     paper = Sample(23.51, 6.22, 35.19, 13.68, 25)
-    row = ablation.cell_row("e", "d", paper, np.array([23.0, 25.0]), np.array([10.0, 11.0]))
+    row = ablation.cell_row("e", "d", paper, sample_of([23.0, 25.0]), sample_of([10.0, 11.0]))
     assert row[:5] == ("e", "d", 23.51, 24.0, 10.5)
     assert row[6] == pytest.approx((10.5 - 23.51) / np.sqrt(6.22**2 / 25 + 0.5 / 2))
     assert ablation.verdict([row]) is Verdict.FAILS
     assert ablation.verdict([(*row[:6], -3.9)]) is Verdict.UNKNOWN
     assert ablation.verdict([(*row[:6], -1.9)]) is Verdict.HOLDS
-    assert ablation.cell_row("e", "d", None, np.ones(2), np.ones(2))[5:] == (None, None)
+    assert ablation.cell_row("e", "d", None, sample_of([1.0]), sample_of([1.0]))[5:] == (None, None)
     row = ("Algorithm 2: b and c swapped", *row[1:])
     for data, full, expected in (
         ("mnist", True, Verdict.FAILS),
@@ -115,10 +115,11 @@ def test_the_verdict_of_a_cell_follows_from_its_z():
 
 
 @pytest.mark.slow
-def test_the_run_on_digits_is_labeled_and_not_judged(monkeypatch):
+def test_the_run_on_digits_is_labeled_and_not_judged(monkeypatch, tmp_path):
     monkeypatch.setattr(ablation, "CELLS", ((60, 4),))
     monkeypatch.setattr(ablation, "train_clusters", lambda seeds, epochs: np.full((1, 2, 2), 60.0))
-    outcome = ablation.run(Context(images=datasets.digits(), jobs=1))
+    with Store(tmp_path / "runs.sqlite") as store:
+        outcome = ablation.run(Context(images=datasets.digits(), jobs=1, store=store))
     assert [claim.id for claim in outcome.claims] == list(ablation.CLAIMS.values())
     assert {claim.verdict for claim in outcome.claims} == {Verdict.UNKNOWN}
     assert len(outcome.tables[0].rows) == 3 + len(ablation.PRINTED)

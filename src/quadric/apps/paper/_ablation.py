@@ -5,9 +5,8 @@ values and with the same samples in the same order. If the printed form does not
 result and the corrected form does, then the error is a misprint: the authors ran something else.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -21,12 +20,16 @@ from quadric.apps.paper._experiment import (
     Claim,
     Context,
     Outcome,
+    Part,
     Table,
     Verdict,
     new_figure,
+    run_parts,
+    samples,
 )
 from quadric.apps.paper._mnist_claims import paper_table
-from quadric.apps.paper._statistics import Sample, contrast, sample_of
+from quadric.apps.paper._statistics import Sample, contrast
+from quadric.apps.paper.sweep import Measured, Study, StudyTask
 from quadric.checks import Array
 from quadric.plotting import color_of
 from quadric.reference import (
@@ -68,10 +71,7 @@ class Version:
     upper: bool = False
 
 
-CORRECTED = {
-    "qnn": Version("corrected", "qnn", update_qnn),
-    "rpqnn": Version("corrected", "rpqnn", update_rpqnn),
-}
+CORRECTED = {"qnn": "corrected QNN", "rpqnn": "corrected RPQNN"}
 PRINTED = (
     Version("Algorithm 2: b and c swapped", "rpqnn", PRINTED_UPDATES["b and c swapped"]),
     Version(
@@ -80,6 +80,11 @@ PRINTED = (
     Version("M(a) = aa', the derivative as defined", "qnn", PRINTED_UPDATES["aa'"]),
     Version("M(a) = 2aa', the diagonal not halved", "qnn", PRINTED_UPDATES["2aa'"]),
 )
+VERSIONS = {
+    CORRECTED["qnn"]: Version(CORRECTED["qnn"], "qnn", update_qnn),
+    CORRECTED["rpqnn"]: Version(CORRECTED["rpqnn"], "rpqnn", update_rpqnn),
+    **{version.error: version for version in PRINTED},
+}
 # the statements that print these forms; the last form is a variant of ours
 CLAIMS = {
     SIGN: "clusters-printed-updates",
@@ -87,7 +92,9 @@ CLAIMS = {
     PRINTED[1].error: "triangular-storage-trained",
     PRINTED[2].error: "matrix-derivative-trained",
 }
-CELLS = ((600, 10), (600, 15), (1200, 10))  # images and hidden neurons; 5 epochs
+CELLS = ((600, 10), (600, 15), (1200, 10))  # images and hidden neurons
+EPOCHS = 5
+MEASURE = f"after {EPOCHS} epochs"
 
 
 @np.errstate(over="ignore")  # exp overflows in the plain sigmoid if z is very negative
@@ -171,13 +178,15 @@ def train_xor(negative: float = 0.0) -> Array:
 
 
 def train_network(
-    data: datasets.ImageData, version: Version, size: int, hidden: int, seed: int, epochs: int = 5
-) -> float:
-    """Train one network of the MNIST table with the reference; return its test accuracy in percent.
+    task: StudyTask, settings: Mapping[str, Any], data: datasets.ImageData | None
+) -> Measured:
+    """Train one network of the MNIST table with the reference, and return its test accuracy.
 
     The training set is shuffled once, and the first images of this order are used in every epoch.
     """
-    rng = np.random.default_rng(seed)
+    assert data is not None
+    version, size, hidden = VERSIONS[task.kind], task.size, task.hidden
+    rng = np.random.default_rng(task.seed)
     rows = rng.permutation(len(data.X_train))[:size]
     X, X_test = (images / data.largest - 0.5 for images in (data.X_train[rows], data.X_test))
     Y = np.eye(int(data.y_train.max()) + 1)[data.y_train[rows]]
@@ -185,16 +194,19 @@ def train_network(
         X.shape[1],
         [("linear", hidden, "logistic"), (MODELS[version.model], Y.shape[1], "logistic")],
         init="normal",
-        scale=SCALE,
+        scale=settings["scale"],
         rng=rng,
     )
     layers = [_parameters(layer) for layer in net.layers]
     if version.upper:
         layers[1]["Q"] = np.triu(layers[1]["Q"]) + np.triu(layers[1]["Q"], 1)
     train = train_qnn if version.model == "qnn" else train_rpqnn
-    first, last = train(X, Y, layers, RATE, epochs=epochs, update=version.update)
+    first, last = train(
+        X, Y, layers, settings["rate"], epochs=settings["epochs"], update=version.update
+    )
     predicted = _outputs(last, sigma(X_test @ first["W"].T + first["b"])).argmax(axis=1)
-    return 100 * float((predicted == data.y_test).mean())
+    accuracy = float((predicted == data.y_test).mean())
+    return (accuracy,), settings["epochs"] * size
 
 
 def _parameters(layer: Any) -> Parameters:
@@ -210,28 +222,42 @@ def _outputs(layer: Parameters, a: Array) -> Array:
     return z * (a @ layer["U"].T + layer["c"])
 
 
+def parts(context: Context) -> list[Part]:
+    """Return the runs of the MNIST networks, every version with the same seeds."""
+    study = Study(
+        "ablation", (MEASURE,), train_network, {"rate": RATE, "scale": SCALE, "epochs": EPOCHS}
+    )
+    tasks = [
+        StudyTask(size, hidden, kind, seed, size * EPOCHS * 1.5e-4)
+        for size, hidden in (CELLS if context.full else CELLS[:1])
+        for kind in VERSIONS
+        for seed in context.all_seeds(60 if context.full else 3)
+    ]
+    return [Part(study, tasks, context.data)]
+
+
 def run(context: Context) -> Outcome:
     """Train with each printed error; a full run has more cells, seeds and epochs."""
     data = context.data
-    seeds, epochs, cells = (10, 100, CELLS) if context.full else (3, 5, CELLS[:1])
+    seeds, epochs = (5, 100) if context.full else (3, 5)
     context.progress(0, 1, "ablation: the sign of w")
-    rows = sign_rows(train_clusters(min(seeds, 5), epochs), train_xor(), epochs)
-    trained = list(product(cells, (*CORRECTED.values(), *PRINTED)))
-    cases = [(data, version, *cell, seed) for cell, version in trained for seed in range(seeds)]
-    results = np.reshape(context.map(train_network, cases, "ablation"), (-1, seeds))
-    accuracies = dict(zip(trained, results, strict=True))
+    rows = sign_rows(train_clusters(seeds, epochs), train_xor(), epochs)
+    finished = run_parts(context, parts(context))
+    cells = samples(finished)
     paper = paper_table() if context.has_mnist else {}
     rows += [
         cell_row(
             version.error,
-            f"{data.name}, {size} images, 5 epochs, {hidden} hidden neurons",
-            paper.get((size, 5, hidden, version.model)),
-            accuracies[(size, hidden), CORRECTED[version.model]],
-            accuracies[(size, hidden), version],
+            f"{data.name}, {size} images, {EPOCHS} epochs, {hidden} hidden neurons",
+            paper.get((size, EPOCHS, hidden, version.model)),
+            cells[size, hidden, CORRECTED[version.model], MEASURE],
+            cells[size, hidden, version.error, MEASURE],
         )
-        for version, (size, hidden) in product(PRINTED, cells)
+        for version in PRINTED
+        for size, hidden in dict.fromkeys(key[:2] for key in cells)
     ]
-    return outcome(rows, data.name, seeds, epochs, full=context.full)
+    runs = min(sample.runs for sample in cells.values())
+    return outcome(rows, data.name, runs, epochs, full=context.full)
 
 
 def sign_rows(scores: Array, xor: Array, epochs: int) -> list[Row]:
@@ -246,9 +272,11 @@ def sign_rows(scores: Array, xor: Array, epochs: int) -> list[Row]:
     return [*clusters, (SIGN, f"XOR solved, {XOR_SEEDS} seeds", 100.0, *solved, None, None)]
 
 
-def cell_row(error: str, data: str, paper: Sample | None, corrected: Array, printed: Array) -> Row:
-    """Return a row of a cell of the MNIST table; z is in standard errors of the difference."""
-    ours = [sample_of(values.tolist()) for values in (corrected, printed)]
+def cell_row(error: str, data: str, paper: Sample | None, *ours: Sample) -> Row:
+    """Return a row of a cell of the MNIST table; z is in standard errors of the difference.
+
+    `ours` are the samples of the corrected and the printed form.
+    """
     z = [paper and contrast((1, sample), (-1, paper)).t for sample in ours]
     return (error, data, paper and paper.mean, *(sample.mean for sample in ours), *z)
 

@@ -5,6 +5,7 @@ statements by id (`Claim`); `judge` combines their verdicts with those of tests 
 file also lists the sentences of the paper that claim nothing, with the reason.
 """
 
+import csv
 import re
 import tomllib
 from collections import Counter
@@ -17,6 +18,15 @@ from typing import Any
 from quadric.apps.paper._experiment import Claim, Verdict
 
 NOT_RUN = "not run: "
+# The kinds of statements, and their headings. The last two are not claims of the paper's results.
+KINDS = {
+    "experiment": "Results of experiments",
+    "mathematics": "Derivations and decision boundaries",
+    "count": "Counts of multiplications, parameters and memory",
+    "misprint": "Misprints and contradictions in the text",
+    "question": "Questions of ours about the paper",
+    "background": "Background, which is not judged",
+}
 
 
 @dataclass(frozen=True)
@@ -26,6 +36,8 @@ class Statement:
     Attributes
     ----------
     id : str
+    kind : str
+        One of `KINDS`.
     where : list of str
         Places such as 'II 13.1' (section II, paragraph 13, sentence 1) or 'Table IV'.
     claim : str
@@ -35,9 +47,12 @@ class Statement:
     finding : Claim
         What is found about it. Without a run: what the list states for a test or a derivation, the
         reason, or the command that judges the statement.
+    recorded : Claim or None
+        What the committed full run found, if this run cannot judge the statement.
     """
 
     id: str
+    kind: str
     where: list[str]
     claim: str
     finding: Claim
@@ -46,6 +61,7 @@ class Statement:
     test: str = ""
     docs: str = ""
     reason: str = ""
+    recorded: Claim | None = None
 
     @property
     def judged_by(self) -> str:
@@ -142,10 +158,19 @@ LISTED = {
 }
 
 
+def recorded() -> dict[str, Claim]:
+    """Return what the committed full run found about each claim, by id."""
+    text = resources.files(__package__).joinpath("recorded.csv").read_text(encoding="utf-8")
+    return {
+        row["id"]: Claim(row["id"], row["paper"], row["ours"], Verdict(row["verdict"]))
+        for row in csv.DictReader(text.splitlines())
+    }
+
+
 @cache
 def statements() -> Mapping[str, Statement]:
     """Return all statements by id, in the order of the list."""
-    by_id = {}
+    by_id, full = {}, recorded()
     for entry in document()["claims"]:
         name = entry.get("experiment") or entry.get("study")
         printed, found, ours, paper, method = (
@@ -153,7 +178,8 @@ def statements() -> Mapping[str, Statement]:
         )
         found = found or entry.get("reason") or f"{NOT_RUN}quadric reproduce {name}"
         finding = Claim(entry["id"], printed, found, Verdict(ours), Verdict(paper), method)
-        by_id[entry["id"]] = Statement(**entry, finding=finding)
+        earlier = full.get(entry["id"]) if name else None
+        by_id[entry["id"]] = Statement(**entry, finding=finding, recorded=earlier)
     return by_id
 
 
@@ -192,7 +218,9 @@ def judge(claims: Iterable[Claim]) -> list[Statement]:
         statement = judged[claim.id]  # an unknown id is a mistake in an experiment
         if statement.was_run:  # also if the list judges it
             raise ValueError(f"the claim {claim.id!r} is judged twice")
-        judged[claim.id] = replace(statement, finding=claim)
+        known = claim.verdict is not Verdict.UNKNOWN
+        earlier = None if known else statement.recorded
+        judged[claim.id] = replace(statement, finding=claim, recorded=earlier)
     return list(judged.values())
 
 

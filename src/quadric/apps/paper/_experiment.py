@@ -180,6 +180,16 @@ class Table:
         return format(value, style) if style and not isinstance(value, str) else str(value)
 
 
+@dataclass(frozen=True)
+class Headline:
+    """The main result of an experiment in one line: what is measured, in the paper and by us."""
+
+    what: str
+    paper: str
+    ours: str
+    verdict: Verdict
+
+
 @dataclass
 class Outcome:
     """The result of one experiment.
@@ -202,6 +212,8 @@ class Outcome:
         Statements about the results, each of one or two sentences.
     citation : str
         The publication whose results are reproduced, unless it is the paper.
+    headline : Headline or None
+        The main result.
     """
 
     name: str
@@ -214,6 +226,7 @@ class Outcome:
     captions: dict[str, str] = field(default_factory=dict)
     findings: list[str] = field(default_factory=list)
     citation: str = ""
+    headline: Headline | None = None
 
 
 def new_figure(
@@ -331,15 +344,20 @@ def facts_of(finished: Finished) -> dict[str, Any]:
     }
 
 
-def samples(finished: Finished) -> dict[Group, Sample]:
-    """Return samples in percent by (*group, size, hidden, kind, measure), over the seeds."""
-    values: dict[Group, list[float]] = defaultdict(list)
+def by_seed(finished: Finished) -> dict[Group, dict[int, float]]:
+    """Return the runs in percent, by (*group, size, hidden, kind, measure) and seed."""
+    values: dict[Group, dict[int, float]] = defaultdict(dict)
     for part, runs in finished:
         for run in runs:
             place = (*part.group, run.task.size, run.task.hidden, run.task.kind)
             for measure, value in zip(part.study.measures, run.result.accuracies, strict=True):
-                values[*place, measure].append(100 * value)
-    return {key: sample_of(numbers) for key, numbers in values.items()}
+                values[*place, measure][run.task.seed] = 100 * value
+    return values
+
+
+def samples(finished: Finished) -> dict[Group, Sample]:
+    """Return samples in percent by (*group, size, hidden, kind, measure), over the seeds."""
+    return {key: sample_of([*numbers.values()]) for key, numbers in by_seed(finished).items()}
 
 
 def are_enough(cells: Samples) -> bool:
@@ -451,7 +469,7 @@ EXPERIMENTS = {
     "timing": _experiment("_timing", 8, 8, needs_images=True),
     "complexity": _experiment("_complexity", 3, 8),
     "theorem": _experiment("_theorem", 8, 50),
-    "ablation": _experiment("_ablation", 10, 180, needs_images=True),
+    "ablation": _study("_ablation", needs_images=True),
 }
 # Claims that the paper does not test. Studies that need torch come last, so that the others run
 # without it.

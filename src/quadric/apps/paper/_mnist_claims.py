@@ -29,9 +29,11 @@ from quadric.apps.paper._statistics import (
     adjust,
     compare_spread,
     contrast,
+    contrast_by_second,
     expected_maximum,
     holm,
     maximum_range,
+    paired,
     sample_of,
 )
 from quadric.apps.paper.sweep import WIDTHS, Recipe, Run
@@ -40,7 +42,9 @@ PLACE = ("train_size", "epochs", "hidden", "model")
 
 Key = tuple[int, int, int, str]  # the values of PLACE
 Row = tuple[int, int, int]  # the same without the model
+Block = tuple[int, int]  # the numbers of images and epochs
 Samples = Mapping[Key, Sample]
+Accuracies = Mapping[Key, Mapping[int, float]]  # of single runs, by seed
 
 
 @dataclass(frozen=True)
@@ -56,8 +60,15 @@ class Cell:
 
     @cached_property
     def comparison(self) -> Comparison | None:
-        """Our mean minus the paper's, with the standard error of the difference."""
-        return None if self.paper is None else contrast((1, self.ours), (-1, self.paper))
+        """Our mean minus the paper's, with the standard error of the difference.
+
+        With fewer than `ENOUGH` runs, the printed standard deviation stands for both.
+        """
+        if self.paper is None:
+            return None
+        if self.ours.runs < ENOUGH:
+            return contrast_by_second(self.ours, self.paper)
+        return contrast((1, self.ours), (-1, self.paper))
 
     @property
     def z(self) -> float | None:
@@ -66,7 +77,7 @@ class Cell:
 
     @property
     def is_within(self) -> bool | None:
-        """Whether the means differ by at most 2 standard errors; None for a single run."""
+        """Whether the means differ by at most 2 standard errors."""
         return None if self.z is None else abs(self.z) <= 2
 
     @property
@@ -105,14 +116,20 @@ def paper_table() -> dict[Key, Sample]:
     return read_table(file.read_text(encoding="utf-8").splitlines(), runs=25)
 
 
-def cells_of(runs: Sequence[Run], recipe: Recipe, paper: Samples) -> list[Cell]:
-    """Compute mean, standard deviation (divisor n - 1), best and worst of each cell's seeds."""
-    groups = defaultdict(list)
+def accuracies_of(runs: Iterable[Run], recipe: Recipe) -> Accuracies:
+    """Return the accuracies of each cell in percent, by seed."""
+    cells: dict[Key, dict[int, float]] = defaultdict(dict)
     for run in runs:
         for epochs, accuracy in zip(recipe.epochs, run.result.accuracies, strict=True):
             key = (run.task.size, epochs, run.task.hidden, NAMES[run.task.kind])
-            groups[key].append(100 * accuracy)
-    return compare({key: sample_of(accuracies) for key, accuracies in groups.items()}, paper)
+            cells[key][run.task.seed] = 100 * accuracy
+    return cells
+
+
+def cells_of(runs: Iterable[Run], recipe: Recipe, paper: Samples) -> list[Cell]:
+    """Compute mean, standard deviation (divisor n - 1), best and worst of each cell's seeds."""
+    accuracies = accuracies_of(runs, recipe)
+    return compare({key: sample_of([*runs.values()]) for key, runs in accuracies.items()}, paper)
 
 
 def compare(ours: Samples, paper: Samples) -> list[Cell]:
@@ -122,7 +139,12 @@ def compare(ours: Samples, paper: Samples) -> list[Cell]:
 
 
 FEW = (1200, 10, 20)  # "small" numbers of images, epochs and hidden neurons: at most these
-HALF = 15  # hidden neurons: "significantly fewer" than 30
+TWO_THIRDS, HALF = 20, 15  # hidden neurons: "significantly fewer" than 30
+FITTED = (
+    "With a condition: the paper does not state the scaling of the pixels and the initial values. "
+    "Ours were fitted to the first 135 cells of this table; other common choices do not agree "
+    "(pixels from 0 to 1: 6 of 135 cells, Glorot's initial values: 74; results/recipes.md)"
+)
 ALMOST = 0.8  # the share of the QNN's gain that counts as "almost the same"
 RULE = (
     "A claim about many rows holds if most of its differences are significant (Welch's test with "
@@ -134,26 +156,34 @@ RULE = (
 Finding = tuple[str, Verdict]
 
 
-def claims_of(cells: Sequence[Cell], compared: bool) -> list[Claim]:
+def claims_of(
+    cells: Sequence[Cell], compared: bool, accuracies: Accuracies | None = None
+) -> list[Claim]:
     """Judge whether the table is reproduced, and the paper's claims about it.
 
-    If the data are not the paper's, our numbers are shown without verdicts.
+    With the accuracies of single runs, blocks of the table are compared in pairs. If the data are
+    not the paper's, our numbers are shown without verdicts.
     """
     ours = {cell.key: cell.ours for cell in cells}
     printed = [cell for cell in cells if cell.paper is not None]
     theirs = {cell.key: cell.paper for cell in printed if cell.paper is not None}
     enough = compared and are_enough(ours)
-    claims = [_means(printed, enough), _spread(printed), _below(printed)] if printed else []
+    claims = [_spread(printed), _below(printed, accuracies)] if printed else []
     for name, (judge, method) in CLAIMS.items():
-        paper, paper_verdict = judge(theirs) if theirs else ("-", Verdict.UNKNOWN)
-        claims.append(Claim(name, paper, *judge(ours), paper_verdict, method))
+        text, paper_verdict = judge(theirs) if theirs else ("-", Verdict.UNKNOWN)
+        claims.append(Claim(name, text, *judge(ours), paper_verdict, method))
+    for name, pairs in BLOCK_CLAIMS.items():
+        text, paper_verdict = _in_blocks(theirs, pairs) if theirs else ("-", Verdict.UNKNOWN)
+        claims.append(
+            Claim(name, text, *_in_blocks(accuracies or ours, pairs), paper_verdict, _PAIRED)
+        )
     if not enough:
         note = NEEDS_FULL if compared else "not judged: the images are not MNIST"
         claims = [
             replace(claim, ours=f"{claim.ours}; {note}", verdict=Verdict.UNKNOWN)
             for claim in claims
         ]
-    return [*claims[:3], _possible(theirs), *claims[3:]] if printed else claims
+    return [_means(printed), _possible(theirs), *claims] if printed else claims
 
 
 def comparisons(samples: Samples, better: str, worse: str) -> dict[Row, Comparison]:
@@ -203,18 +233,18 @@ def _outperforms(better: str, worse: str, samples: Samples, most: Any = math.inf
     return _in_most(few, ("better", "worse"))
 
 
-def _gain_falls(axis: int, samples: Mapping[Any, Sample]) -> Finding:
-    """Compare the QNN's gain over the ANN at the smallest and the largest value of one axis."""
+def _gain_falls(model: str, axis: int, samples: Mapping[Any, Sample]) -> Finding:
+    """Compare a model's gain over the ANN at the smallest and the largest value of one axis."""
     values = sorted({key[:3][axis] for key in samples})
     terms = (
-        *((1, values[0], "qnn"), (-1, values[0], "ann")),
-        *((-1, values[-1], "qnn"), (1, values[-1], "ann")),
+        *((1, values[0], model), (-1, values[0], "ann")),
+        *((-1, values[-1], model), (1, values[-1], "ann")),
     )
     changes = {
         row: contrast(
             *(
-                (sign, samples[*row[:axis], value, *row[axis + 1 :], model])
-                for sign, value, model in terms
+                (sign, samples[*row[:axis], value, *row[axis + 1 :], name])
+                for sign, value, name in terms
             )
         )
         for row in sorted({key[:3] for key in samples if key[axis] == values[0]})
@@ -233,6 +263,45 @@ def _fewer_suffice(model: str, fewer: int, samples: Samples) -> Finding:
     return _in_most(tests, ("better", "worse"))
 
 
+def block_tests(table: Samples | Accuracies, better: str, worse: str) -> dict[Block, Comparison]:
+    """Compare two models in each block, in the mean over all widths, with Holm's correction.
+
+    With the accuracies of single runs, the runs of a seed are compared in pairs: they share their
+    images and the order of the images.
+    """
+    rows: dict[Block, list[Row]] = defaultdict(list)
+    for size, epochs, hidden, model in table:
+        if model == better:
+            rows[size, epochs].append((size, epochs, hidden))
+    return holm(
+        {block: _test_rows(table, some, better, worse) for block, some in sorted(rows.items())}
+    )
+
+
+def _test_rows(table: Any, rows: Sequence[Row], better: str, worse: str) -> Comparison:
+    """Compare two models in the mean over some rows."""
+    signs = {better: 1 / len(rows), worse: -1 / len(rows)}
+    terms = [(sign, table[*row, model]) for row in rows for model, sign in signs.items()]
+    if isinstance(terms[0][1], Sample):
+        return contrast(*terms)
+    seeds = set.intersection(*(set(runs) for _, runs in terms))
+    return paired([sum(sign * runs[seed] for sign, runs in terms) for seed in sorted(seeds)])
+
+
+def _in_blocks(table: Samples | Accuracies, pairs: Sequence[tuple[str, str]]) -> Finding:
+    """Judge in which blocks the first model of every pair is significantly better."""
+    tests = {pair: block_tests(table, *pair) for pair in pairs}
+    texts = []
+    for (better, worse), blocks in tests.items():
+        up, down = ([block for block in blocks if blocks[block].sign == s] for s in (1, -1))
+        texts.append(
+            f"{better.upper()} against {worse.upper()}: better in {len(up)} of {len(blocks)} "
+            f"blocks (images/epochs {_list(up)}), worse in {len(down)} ({_list(down)})"
+        )
+    everywhere = [all(tests[pair][block].sign == 1 for pair in pairs) for block in blocks]
+    return "; ".join(texts), Verdict.of(all(everywhere), partly=any(everywhere))
+
+
 def _almost_the_same(samples: Samples) -> Finding:
     qnn, rpqnn = (comparisons(samples, model, "ann") for model in ("qnn", "rpqnn"))
     shares = [rpqnn[row].difference / qnn[row].difference for row in qnn if qnn[row].sign == 1]
@@ -246,39 +315,38 @@ def _almost_the_same(samples: Samples) -> Finding:
     )
 
 
-def _compromise(samples: Samples) -> Finding:
-    """Judge whether the RPQNN is more accurate than the ANN and less accurate than the QNN."""
-    found = [
-        (pair, *_in_most(comparisons(samples, *pair), ("better", "worse")))
-        for pair in (("rpqnn", "ann"), ("qnn", "rpqnn"))
-    ]
-    text = "; ".join(f"{a.upper()} against {b.upper()}: {counts}" for (a, b), counts, _ in found)
-    return text, max((verdict for *_, verdict in found), key=list(Verdict).index)  # the worse one
-
-
 def _is_random(samples: Samples) -> Finding:
     vary = sum(bool(sample.std) for sample in samples.values())
     return f"the runs differ in {vary} of {len(samples)} cells", Verdict.of(vary == len(samples))
 
 
 _WELCH = "Welch's test, Holm over all rows"
+_PAIRED = (
+    "paired t test over the seeds in each block of images and epochs, averaged over the widths, "
+    "Holm over the blocks; Welch's test for the printed means. With a condition: in some blocks"
+)
+# by id: the pairs of models; the first one is more accurate
+BLOCK_CLAIMS = {
+    "outperforms-rpqnn": [("rpqnn", "ann")],
+    "rpqnn-compromise": [("rpqnn", "ann"), ("qnn", "rpqnn")],
+}
 _FEW_WELCH = f"{_WELCH}; judged on the rows in which all three are few"
 # by id: the judge, and the method in words
 CLAIMS: dict[str, tuple[Callable[[Samples], Finding], str]] = {
     "outperforms-qnn": (partial(_outperforms, "qnn", "ann"), _WELCH),
-    "outperforms-rpqnn": (partial(_outperforms, "rpqnn", "ann"), _WELCH),
     "few-qnn": (partial(_outperforms, "qnn", "ann", most=FEW), _FEW_WELCH),
     "few-rpqnn": (partial(_outperforms, "rpqnn", "ann", most=FEW), _FEW_WELCH),
-    "rpqnn-compromise": (
-        _compromise,
-        f"{_WELCH}; its number of parameters is between the two as well",
-    ),
-    "gain-falls-with-images": (partial(_gain_falls, 0), _WELCH),
-    "gain-falls-with-epochs": (partial(_gain_falls, 1), _WELCH),
-    "gain-falls-with-hidden-neurons": (partial(_gain_falls, 2), _WELCH),
+    "gain-falls-with-images": (partial(_gain_falls, "qnn", 0), _WELCH),
+    "gain-falls-with-epochs": (partial(_gain_falls, "qnn", 1), _WELCH),
+    "gain-falls-with-hidden-neurons": (partial(_gain_falls, "qnn", 2), _WELCH),
+    "rpqnn-gain-falls-with-images": (partial(_gain_falls, "rpqnn", 0), _WELCH),
+    "rpqnn-gain-falls-with-epochs": (partial(_gain_falls, "rpqnn", 1), _WELCH),
+    "rpqnn-gain-falls-with-hidden-neurons": (partial(_gain_falls, "rpqnn", 2), _WELCH),
     "fewer-hidden-neurons-qnn": (partial(_fewer_suffice, "qnn", WIDTHS[-2]), _WELCH),
     "fewer-hidden-neurons-rpqnn": (partial(_fewer_suffice, "rpqnn", WIDTHS[-2]), _WELCH),
+    "two-thirds-of-the-hidden-neurons": (partial(_fewer_suffice, "qnn", TWO_THIRDS), _WELCH),
     "significantly-fewer-hidden-neurons": (partial(_fewer_suffice, "qnn", HALF), _WELCH),
+    "significantly-fewer-hidden-neurons-rpqnn": (partial(_fewer_suffice, "rpqnn", HALF), _WELCH),
     "rpqnn-almost-the-same": (
         _almost_the_same,
         "share of the QNN's gain in the rows in which it is significant",
@@ -295,19 +363,19 @@ def smallest_width(samples: Samples, size: int, epochs: int) -> int | None:
     return next(enough, None)
 
 
-def _means(printed: Sequence[Cell], enough: bool) -> Claim:
+def _means(printed: Sequence[Cell]) -> Claim:
     within = sum(bool(cell.is_within) for cell in printed)
-    lenient = sum(bool(cell.is_within_leniently) for cell in printed)
-    expected, least = expected_within(len(printed))
-    recipe = f" ({expected:.0f} expected with the same recipe, at least {least} required)"
+    expected, least = expected_within(len(printed), printed[0].ours.runs)
+    squares = np.mean([(cell.z or 0.0) ** 2 for cell in printed])
     return Claim(
         "table-means",
         f"{len(printed)} cells, with nothing in the paper to judge them by",
-        f"{within} of {len(printed)} within 2 standard errors of the difference"
-        f"{recipe if enough else ''}; by "
-        f"the lenient criterion (2 printed standard deviations of one run) {lenient}",
-        Verdict.of(within >= least),
-        method="standard errors of the difference between two means of 25 runs",
+        f"{within} of {len(printed)} within 2 standard errors of the difference ({expected:.0f} "
+        f"expected with the authors' own program, at least {least} required); mean z² "
+        f"{squares:.2f}. {FITTED}",
+        Verdict.of(False, partly=within >= least),
+        method="standard errors of the difference between two means; the printed standard "
+        f"deviation stands for ours if we have fewer than {ENOUGH} runs",
     )
 
 
@@ -331,17 +399,35 @@ def _spread(printed: Sequence[Cell]) -> Claim:
     )
 
 
-def _below(printed: Sequence[Cell]) -> Claim:
+def rows_below(
+    cells: Sequence[Cell], accuracies: Accuracies | None = None
+) -> dict[Row, tuple[float, Comparison]]:
+    """Compare RPQNN and ANN in the rows in which the printed difference is negative.
+
+    Returns the printed difference and our test, with Holm's correction over these rows.
+    """
+    table: Any = accuracies or {cell.key: cell.ours for cell in cells}
+    means = {cell.key: cell.paper.mean for cell in cells if cell.paper is not None}
+    rows = signs(cells)[0]
+    tests = holm({row: _test_rows(table, [row], "rpqnn", "ann") for row in rows})
+    return {row: (means[*row, "rpqnn"] - means[*row, "ann"], tests[row]) for row in rows}
+
+
+def _below(printed: Sequence[Cell], accuracies: Accuracies | None) -> Claim:
     negative, agree, differ = signs(printed)
-    found = set(negative) & set(agree)
+    tests = [test for _, test in rows_below(printed, accuracies).values()]
+    below = sum(test.difference < 0 for test in tests)
+    significant = [test.sign for test in tests]
     return Claim(
         "table-rpqnn-below-ann",
         f"{len(negative)} rows (images/epochs/hidden): " + _list(negative),
-        f"less accurate in {len(found)} of {len(negative)}; of all rows, {len(agree)} of "
+        f"less accurate in {below} of {len(negative)}, significantly in {significant.count(-1)}, "
+        f"significantly more accurate in {significant.count(1)}; of all rows, {len(agree)} of "
         f"{len(agree) + len(differ)} signs agree, all but {_list(differ)}",
-        Verdict.of(negative and 4 * len(found) >= 3 * len(negative)),
+        Verdict.of(negative and 4 * below >= 3 * len(negative) and 1 not in significant),
         Verdict.HOLDS,
-        "signs of the differences; holds if they agree in at least three quarters of these rows",
+        "signs of the differences; holds if they agree in at least three quarters of these rows "
+        "and none is significantly positive (paired t test over the seeds, Holm over the rows)",
     )
 
 
@@ -367,13 +453,15 @@ def expected_within(cells: int, runs: int = 25) -> tuple[float, int]:
     """Return how many cells of the same recipe are within 2 standard errors, and how few may be.
 
     The second number is 2 standard deviations of the binomial distribution below the first.
-    Cells that share runs are correlated, so this bound is approximate.
+    Cells that share runs are correlated, so this bound is approximate. With fewer than `ENOUGH`
+    runs, only the paper's standard deviation is used.
 
     >>> expected, least = expected_within(180)
     >>> round(expected), least
     (171, 165)
     """
-    share = 1 - 2 * float(stats.t.sf(2, 2 * runs - 2))
+    freedom = 25 - 1 + (runs - 1 if runs >= ENOUGH else 0)
+    share = 1 - 2 * float(stats.t.sf(2, freedom))
     return share * cells, math.ceil(cells * share - 2 * math.sqrt(cells * share * (1 - share)))
 
 
@@ -397,7 +485,7 @@ def signs(cells: Sequence[Cell]) -> tuple[list[Row], list[Row], list[Row]]:
     )
 
 
-def _list(rows: Sequence[Row]) -> str:
+def _list(rows: Sequence[Sequence[int]]) -> str:
     return ", ".join(map(row_name, rows)) or "none"
 
 

@@ -122,6 +122,27 @@ def contrast(*terms: tuple[float, Sample]) -> Comparison:
     return Comparison(difference, error, t, float(2 * stats.t.sf(abs(t), freedom)))
 
 
+def contrast_by_second(few: Sample, many: Sample) -> Comparison:
+    """Compare two means by the standard deviation of the second sample alone.
+
+    A few runs do not determine a standard deviation.
+    """
+    assert many.std
+    error = many.std * math.sqrt(1 / few.runs + 1 / many.runs)
+    t = (few.mean - many.mean) / error
+    return Comparison(t * error, error, t, float(2 * stats.t.sf(abs(t), many.runs - 1)))
+
+
+def paired(changes: Sequence[float]) -> Comparison:
+    """Test whether the mean of the differences of paired runs differs from zero (t test).
+
+    >>> test = paired([1.0, 2.0, 3.0])
+    >>> test.difference, round(test.error, 3), round(test.p, 3)
+    (2.0, 0.577, 0.074)
+    """
+    return contrast((1, sample_of(changes)))
+
+
 def compare_spread(one: Sample, other: Sample) -> tuple[float, float] | None:
     """Return the ratio of two standard deviations and its two-sided p (F test).
 

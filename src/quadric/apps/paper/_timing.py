@@ -24,6 +24,11 @@ from quadric.plotting import color_of, marker_of
 PAPER = {"ann": (1.63, 94.76), "qnn": (5.98, 96.35), "rpqnn": (1.71, 95.22)}
 
 SLIGHTLY = 1.25  # the ratio up to which "slightly longer" is accepted
+CLOSE = 0.1  # how far our ratio may be from the printed one, relative to it
+RATIO = (
+    "With a condition: the direction holds, the ratio does not. It depends on how V is computed: "
+    "see caching"
+)
 
 
 def run(context: Context) -> Outcome:
@@ -37,16 +42,17 @@ def run(context: Context) -> Outcome:
         results[model].append(run_task(Task(size, 30, MODELS[model], seed), recipe, data))
         context.progress(done, 3 * repeats, f"timing: {model.upper()}")
     seconds = {model: np.array([result.seconds for result in results[model]]) for model in MODELS}
+    best = {model: float(times.min()) for model, times in seconds.items()}
     rows = [
         (
             model.upper(),
             paper_seconds if compared else None,
             paper_seconds / PAPER["ann"][0] if compared else None,
-            float(np.median(seconds[model])),
-            float(np.median(seconds[model] / seconds["ann"])),
+            best[model],
+            best[model] / best["ann"],
             paper_accuracy if compared else None,
             float(np.mean([100 * result.accuracies[-1] for result in results[model]])),
-            5 * size / float(np.median(seconds[model])) / 1e6,
+            5 * size / best[model] / 1e6,
         )
         for model, (paper_seconds, paper_accuracy) in PAPER.items()
     ]
@@ -63,7 +69,7 @@ def run(context: Context) -> Outcome:
                 (*columns, "accuracy", "million steps per second"),
                 rows,
                 "The paper does not name its machine, so ratios are compared. The models are run "
-                "in turn, and the ratios are medians.",
+                "in turn, and the best time of each counts: other processes can only slow it down.",
                 dict.fromkeys((*columns[2:5], "accuracy", "million steps per second"), ".2f"),
             )
         ],
@@ -71,8 +77,8 @@ def run(context: Context) -> Outcome:
         {"timing": draw(rows)},
         {"data": data.name, "repeats": repeats},
         {
-            "timing": "Test accuracy and seconds of training for the three networks: medians of "
-            "the times and means of the accuracies."
+            "timing": "Test accuracy and seconds of training for the three networks, ours and the "
+            "paper's: the best of our times and the means of our accuracies."
         },
     )
 
@@ -82,26 +88,35 @@ def claims_of(seconds: Mapping[str, Array], compared: bool) -> list[Claim]:
 
     Other processes can only make a repetition slower.
     """
-    claims = []
-    for name, model, limits, note in (
-        ("qnn-time", "qnn", (1.0, np.inf), "The ratio depends on how V is computed: see caching"),
-        ("rpqnn-slightly-slower", "rpqnn", (0.0, SLIGHTLY), f"At most {SLIGHTLY} is accepted"),
-    ):
-        ratios = seconds[model] / seconds["ann"]
-        ratio = seconds[model].min() / seconds["ann"].min()
-        claims.append(
-            Claim(
-                name,
-                f"{PAPER[model][0] / PAPER['ann'][0]:.2f} times as long",
-                f"{ratio:.2f} times as long in the compiled loop (single repetitions "
-                f"{ratios.min():.2f} to {ratios.max():.2f}). {note}"
-                + ("" if compared else "; not judged: the images are not MNIST"),
-                Verdict.of(limits[0] < ratio <= limits[1], judged=compared),
-                Verdict.HOLDS,
-                f"best of {len(ratios)} repetitions in turn on one core",
-            )
+    ratios = {model: seconds[model] / seconds["ann"] for model in ("qnn", "rpqnn")}
+    best = {model: seconds[model].min() / seconds["ann"].min() for model in ratios}
+    qnn = Verdict.of(
+        abs(best["qnn"] / printed_ratio("qnn") - 1) <= CLOSE,
+        partly=best["qnn"] > 1,
+        judged=compared,
+    )
+    rpqnn = Verdict.of(best["rpqnn"] <= SLIGHTLY, judged=compared)
+    return [
+        Claim(
+            name,
+            f"{printed_ratio(model):.2f} times as long",
+            f"{best[model]:.2f} times as long in the compiled loop (single repetitions "
+            f"{ratios[model].min():.2f} to {ratios[model].max():.2f}). {note}"
+            + ("" if compared else "; not judged: the images are not MNIST"),
+            verdict,
+            Verdict.HOLDS,
+            f"best of {len(seconds['ann'])} repetitions in turn on one core",
         )
-    return claims
+        for name, model, note, verdict in (
+            ("qnn-time", "qnn", RATIO, qnn),
+            ("rpqnn-slightly-slower", "rpqnn", f"At most {SLIGHTLY} is accepted", rpqnn),
+        )
+    ]
+
+
+def printed_ratio(model: str) -> float:
+    """Return the paper's training time of a model divided by that of the ANN."""
+    return PAPER[model][0] / PAPER["ann"][0]
 
 
 def draw(rows: Sequence[tuple[Any, ...]]) -> Figure:
