@@ -9,10 +9,14 @@ from quadric.reference import (
     PRINTED_COUNTS,
     PRINTED_UPDATES,
     QNN_FORWARD_COUNTS,
+    A,
+    M,
     _as_printed as as_printed,
     count_layer,
     gradients_qnn,
     gradients_rpqnn,
+    kronecker,
+    sigma,
     train_logistic,
     train_qnn,
     train_rpqnn,
@@ -26,7 +30,6 @@ from quadric.reference._algorithms import (
     gradients_logistic,
 )
 from quadric.reference._counts import Counter
-from quadric.reference._pieces import A, M, sigma
 from tests.support.central_differences import difference
 
 
@@ -187,6 +190,16 @@ def test_the_papers_matrices():
     a = np.array([2.0, 3.0])
     np.testing.assert_array_equal(A(a, 2), [[2, 3, 0, 0], [0, 0, 2, 3]])
     np.testing.assert_array_equal(M(a), [[4, 12], [12, 9]])
+    stacked = kronecker(np.array([1.0, -2.0]), M(a))
+    np.testing.assert_array_equal(stacked, [[4, 12], [12, 9], [-8, -24], [-24, -18]])
+
+
+@pytest.mark.parametrize(("m", "n"), [(1, 1), (2, 3), (3, 2)])
+def test_the_papers_matrices_are_kronecker_products(m, n):
+    rng = np.random.default_rng(10)
+    a, delta = rng.normal(size=n), rng.normal(size=m)
+    np.testing.assert_array_equal(A(a, m), np.kron(np.eye(m), a))
+    np.testing.assert_array_equal(kronecker(delta, M(a)), np.kron(delta[:, None], M(a)))
 
 
 # ---- counts --------------------------------------------------------------------------------

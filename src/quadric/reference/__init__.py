@@ -6,7 +6,9 @@ numbers that count their own multiplications. Start with `_algorithms.py`.
 
 - `train_logistic`, `train_qnn`, `train_rpqnn`: section II, Algorithm 1 and Algorithm 2.
 - `gradients_qnn`, `gradients_rpqnn`: the loss of one sample and its gradients.
-- `sigma`, `A`: the logistic sigmoid, and the block matrix of Algorithm 1.
+- `sigma`, `A`, `M`, `kronecker`: the logistic sigmoid, and the matrices of Algorithm 1: the block
+  matrix A of the inputs, the derivative M(a) of a'Qa by Q, and the Kronecker product of delta and
+  M(a).
 - `Parameters`: the type of a layer, a dict of arrays.
 - `update_qnn`, `update_rpqnn`, `PRINTED_UPDATES`: the updates of a layer, corrected and with each
   of the printed errors.
@@ -36,7 +38,7 @@ from quadric.reference._counts import (
     count_layer,
     step_count,
 )
-from quadric.reference._pieces import A, Parameters, sigma
+from quadric.reference._pieces import A, M, Parameters, kronecker, sigma
 
 __all__ = [
     "COUNTS",
@@ -46,10 +48,12 @@ __all__ = [
     "QNN_FORWARD_COUNTS",
     "STEPS",
     "A",
+    "M",
     "Parameters",
     "count_layer",
     "gradients_qnn",
     "gradients_rpqnn",
+    "kronecker",
     "sigma",
     "step_count",
     "train_logistic",
