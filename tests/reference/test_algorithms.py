@@ -5,13 +5,16 @@ import pytest
 
 from quadric.reference import (
     COUNTS,
+    EXTRA_MEMORY,
     PARAMETERS,
     PRINTED_COUNTS,
     PRINTED_UPDATES,
     QNN_FORWARD_COUNTS,
+    WHY_COUNTS_DIFFER,
     A,
     M,
     _as_printed as as_printed,
+    compare_counts,
     count_layer,
     gradients_qnn,
     gradients_rpqnn,
@@ -271,6 +274,18 @@ def test_ways_to_count_the_linear_update(m, n):
 
 
 @pytest.mark.parametrize(("m", "n"), SIZES)
+def test_scaling_delta_once_saves_m_multiplications_of_the_quadratic_update(m, n):
+    """Each line of Algorithm 1 scales delta by eta: for b, for W and for Q."""
+    counter, rng, eta = Counter(), np.random.default_rng(11), 0.1
+    delta, a = counter.wrap(rng.normal(size=m)), counter.wrap(rng.normal(size=n))
+    scaled = eta * delta
+    _ = np.outer(scaled, a), kronecker(scaled, M(a))
+    assert COUNTS["qnn", "update"](m, n) - counter.multiplications == 2 * m
+    shared_by_W_and_Q = counter.multiplications + m
+    assert COUNTS["qnn", "update"](m, n) - shared_by_W_and_Q == m
+
+
+@pytest.mark.parametrize(("m", "n"), SIZES)
 def test_the_sum_R_BP_is_the_total_of_backward_and_update(m, n):
     """4mn + 6m + n, if delta . v1 and delta . v2 are kept from the backward pass."""
     rng, counter = np.random.default_rng(7), Counter()
@@ -316,8 +331,10 @@ def test_differences_between_printed_and_counted():
     # counts that differ
     assert printed["ann", "update"](m, n) - counted["ann", "update"](m, n) == n - m
     assert extra("qnn", "forward") == m * n * n  # V; the printed count does not produce it
-    assert extra("qnn", "update") == n * n + m * n * (n + 1) // 2
-    assert printed["qnn", "extra update"](m, n) - extra("qnn", "update") == m * n - n * n
+    assert extra("qnn", "update") == n * n + m + m * n * (n + 1) // 2
+    assert printed["qnn", "extra update"](m, n) - extra("qnn", "update") == m * n - n * n - m
+    total = printed["ann", "update"](m, n) + printed["qnn", "extra update"](m, n)
+    assert total - counted["qnn", "update"](m, n) == -590
     # relative to the printed ANN update, mn + m + n, the extra cost is mn - n + 7m
     over_printed = counted["rpqnn", "update"](m, n) - printed["ann", "update"](m, n)
     assert over_printed == m * n - n + 7 * m
@@ -340,7 +357,7 @@ def test_printed_count_of_each_Q_is_that_of_all_neurons():
     m, n = 10, 30
     M_a = n * n  # shared by the neurons
     one_neuron = COUNTS["qnn", "update"](1, n) - COUNTS["ann", "update"](1, n) - M_a
-    assert one_neuron == n * (n + 1) // 2
+    assert one_neuron == n * (n + 1) // 2 + 1  # and eta delta_k
     assert PRINTED_COUNTS["qnn", "extra update"](m, n) > m * one_neuron
 
 
@@ -362,3 +379,24 @@ def test_sums_from_layer_2_omit_the_largest_update():
     A_BP = printed["ann", "backward"](10, 30) + printed["ann", "update"](10, 30)
     assert A_BP == 2 * 10 * 30 + 10 + 2 * 30 == 670
     assert printed["ann", "update"](30, 784) == 24_334
+
+
+@pytest.mark.parametrize(("m", "n"), SIZES)
+def test_extra_memory_is_what_the_algorithms_store(m, n):
+    rng = np.random.default_rng(12)
+    a, shapes = rng.normal(size=n), {"W": (m, n), "b": m, "U": (m, n), "c": m, "Q": (m, n, n)}
+    layer = {name: rng.normal(size=shape) for name, shape in shapes.items()}
+    quadratic = forward_qnn([{name: layer[name] for name in "WbQ"}], ["identity"], a)
+    triangle = np.triu(np.ones((n, n))).sum()
+    assert EXTRA_MEMORY["qnn"](m, n) == m * triangle + quadratic.V[0].size
+    reduced = forward_rpqnn([{name: layer[name] for name in "WbUc"}], ["identity"], a)
+    stored = (layer["U"], layer["c"], reduced.v1[0], reduced.v2[0])
+    assert EXTRA_MEMORY["rpqnn"](m, n) == sum(array.size for array in stored)
+
+
+def test_every_difference_between_printed_and_counted_is_explained():
+    for m, n in SIZES:
+        for line in compare_counts(m, n):
+            assert line.why or line.printed == line.counted, line
+    differ = {line[:2] for m, n in SIZES for line in compare_counts(m, n) if line[2] != line[3]}
+    assert differ == set(WHY_COUNTS_DIFFER)

@@ -28,16 +28,11 @@ from quadric.reference import (
     PRINTED_COUNTS,
     QNN_FORWARD_COUNTS,
     STEPS,
+    WHY_COUNTS_DIFFER,
     count_layer,
+    printed_count as printed,
     step_count,
 )
-
-WHY = {
-    ("ann", "update"): "not an error: mn + m + n if eta scales a, mn + 2m if it scales delta twice",
-    ("qnn", "forward"): "printed: a'Qa from the triangle, without computing V; counted: V, mn²",
-    ("qnn", "update"): "M(a) is shared by all neurons: n² once, not mn",
-    ("rpqnn", "update"): "printed 3mn; the two outer products take 2mn, of which mn is extra",
-}
 
 
 def multiplications(m: int, n: int) -> list[tuple[Any, ...]]:
@@ -46,7 +41,7 @@ def multiplications(m: int, n: int) -> list[tuple[Any, ...]]:
     rows: list[tuple[Any, ...]] = []
     for (model, step), formula in COUNTS.items():
         paper, count = printed(model, step, m, n), counted[model][step]
-        why = WHY[model, step] if paper != count else ""
+        why = WHY_COUNTS_DIFFER[model, step] if paper != count else ""
         rows.append((model.upper(), step, paper, formula(m, n), count, paper - count, why))
     qnn = counted["qnn"]
     return [
@@ -212,12 +207,6 @@ def draw() -> Figure:
 NOT_ERRORS = {("ANN", "update")}  # one of two correct ways to count
 COUNT = "exact: count"
 NEAR = 1.25  # the factor by which ratios of counts and of times may differ
-
-
-def printed(model: str, step: str, m: int, n: int) -> int:
-    """Return the printed total of a step: the ANN's count plus the printed extra."""
-    extra = 0 if model == "ann" else PRINTED_COUNTS[model, f"extra {step}"](m, n)
-    return int(PRINTED_COUNTS["ann", step](m, n) + extra)
 
 
 def claims_of(
