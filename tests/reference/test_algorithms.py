@@ -6,6 +6,7 @@ import pytest
 from quadric.reference import (
     COUNTS,
     EXTRA_MEMORY,
+    OTHER_UPDATES,
     PARAMETERS,
     PRINTED_COUNTS,
     PRINTED_UPDATES,
@@ -19,10 +20,12 @@ from quadric.reference import (
     gradients_qnn,
     gradients_rpqnn,
     kronecker,
+    printed_count,
     sigma,
     train_logistic,
     train_qnn,
     train_rpqnn,
+    update_qnn,
     update_rpqnn,
 )
 from quadric.reference._algorithms import (
@@ -371,14 +374,53 @@ def test_memory_and_parameters():
     assert PRINTED_COUNTS["rpqnn", "extra parameters, section IV"](m, n) == 2 * m * n
 
 
-def test_sums_from_layer_2_omit_the_largest_update():
-    # A_BP and R_BP sum from l = 2; for 784-30-10 the update of layer 1 is the largest term
-    update = COUNTS["ann", "update"]
-    assert update(30, 784) > 30 * update(10, 30)
-    printed = PRINTED_COUNTS
-    A_BP = printed["ann", "backward"](10, 30) + printed["ann", "update"](10, 30)
-    assert A_BP == 2 * 10 * 30 + 10 + 2 * 30 == 670
-    assert printed["ann", "update"](30, 784) == 24_334
+def test_what_the_sums_from_layer_2_contain_depends_on_the_number_of_the_input():
+    """For 784-30-10: every layer if the input is a^1, all but the largest update if it is a^0."""
+
+    def term(m, n):
+        return 2 * m * n + m + 2 * n  # as printed in A_BP
+
+    for m, n in ((30, 784), (10, 30)):
+        assert term(m, n) == sum(printed_count("ann", s, m, n) for s in ("backward", "update"))
+    sizes = {1: 784, 2: 30, 3: 10}  # a^1 <- x, as printed: two sums of weights, l = 2 and 3
+    assert sum(term(sizes[l], sizes[l - 1]) for l in (2, 3)) == 48_638 + 670
+    sizes = {0: 784, 1: 30, 2: 10}  # the input is a^0, as in A_FP
+    assert sum(term(sizes[l], sizes[l - 1]) for l in (2,)) == 670
+    assert printed_count("ann", "update", 30, 784) == 24_334
+
+
+def test_rates_of_mixed_terms_and_squares_with_other_matrices_than_M():
+    """How fast the coefficients of a_i a_j (i < j) and a_i^2 change, relative to M(a)."""
+    rng = np.random.default_rng(13)
+    m, n = 2, 3
+    layer = {"W": rng.normal(size=(m, n)), "b": rng.normal(size=m), "Q": np.zeros((m, n, n))}
+    delta, a = rng.normal(size=m), rng.normal(size=n)
+
+    def coefficients(update):
+        after = dict(layer)
+        update(after, delta, a, 0.1)
+        whole = after["Q"] + after["Q"].transpose(0, 2, 1)
+        rows, columns = np.triu_indices(n, 1)
+        return whole[:, rows, columns], whole[:, range(n), range(n)] / 2
+
+    mixed, squares = coefficients(update_qnn)
+    for update, rates in (
+        (PRINTED_UPDATES["upper triangular Q"], (0.5, 1)),
+        (PRINTED_UPDATES["aa'"], (0.5, 1)),
+        (OTHER_UPDATES["2aa'"], (1, 2)),
+    ):
+        found = coefficients(update)
+        np.testing.assert_allclose(found[0], rates[0] * mixed, atol=1e-13)
+        np.testing.assert_allclose(found[1], rates[1] * squares, atol=1e-13)
+
+
+def test_the_second_term_of_delta_is_twice_the_printed_sum(two_layers):
+    """Before (eq9), the sum of delta_k Q_k a is called the second term of (deltav)."""
+    layer, deltas, cache, _ = _delta_below(two_layers)
+    slope = 1 - np.tanh(cache.z[0]) ** 2
+    second = deltas[0] / slope - layer["W"].T @ deltas[1]
+    sum_ = sum(d * (Q @ cache.a[1]) for d, Q in zip(deltas[1], layer["Q"], strict=True))
+    np.testing.assert_allclose(second, 2 * sum_, atol=1e-13)
 
 
 @pytest.mark.parametrize(("m", "n"), SIZES)

@@ -11,7 +11,7 @@ numbers that count their own multiplications. Start with `_algorithms.py`.
   M(a).
 - `Parameters`: the type of a layer, a dict of arrays.
 - `update_qnn`, `update_rpqnn`, `PRINTED_UPDATES`: the updates of a layer, corrected and with each
-  of the printed errors.
+  of the printed errors; `OTHER_UPDATES` has a form of ours, which the paper does not print.
 - `COUNTS`, `PRINTED_COUNTS`: the multiplications of a model ('ann', 'qnn', 'rpqnn') and a step
   (`STEPS`) for m neurons with n inputs, corrected and as printed; `step_count` and `count_layer`
   add them up and count them.
@@ -34,6 +34,7 @@ from quadric.reference._algorithms import (
     update_rpqnn,
 )
 from quadric.reference._as_printed import (
+    OTHER_UPDATES,
     PRINTED_COUNTS,
     PRINTED_UPDATES,
     WHY_COUNTS_DIFFER,
@@ -55,6 +56,7 @@ from quadric.reference._pieces import A, M, Parameters, kronecker, sigma
 __all__ = [
     "COUNTS",
     "EXTRA_MEMORY",
+    "OTHER_UPDATES",
     "PARAMETERS",
     "PRINTED_COUNTS",
     "PRINTED_UPDATES",

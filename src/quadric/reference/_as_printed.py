@@ -72,7 +72,10 @@ PRINTED_UPDATES: dict[str, Callable[..., None]] = {
     "upper triangular Q": partial(_update_qnn, matrix=lambda a: np.triu(M(a))),
     # section II: the derivative with respect to all n^2 entries of Q
     "aa'": partial(_update_qnn, matrix=lambda a: np.outer(a, a)),
-    # the diagonal of M(a) is half as large
+}
+# Forms that the paper does not print, to compare with those that it prints.
+OTHER_UPDATES: dict[str, Callable[..., None]] = {
+    # as M(a), but with twice its diagonal
     "2aa'": partial(_update_qnn, matrix=lambda a: 2 * np.outer(a, a)),
 }
 # (kind, step): the printed count. An "extra" count is added to the ANN's for the same step.
