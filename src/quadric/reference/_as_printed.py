@@ -112,7 +112,7 @@ WHY_COUNTS_DIFFER = {
 class CountComparison(NamedTuple):
     """A count of the paper, as printed and as counted.
 
-    Attributes
+    Parameters
     ----------
     kind : str
         The model: 'ann', 'qnn' or 'rpqnn'.
