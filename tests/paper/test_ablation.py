@@ -74,7 +74,9 @@ def test_the_corrected_version_is_the_reference(model):
     )
 
 
-@pytest.mark.parametrize("version", ablation.PRINTED, ids=lambda version: version.error)
+@pytest.mark.parametrize(
+    "version", [*ablation.PRINTED, ablation.VARIANT], ids=lambda version: version.error
+)
 def test_each_printed_version_changes_one_update(version):
     rng = np.random.default_rng(2)
     m, n = 3, 4
@@ -114,6 +116,25 @@ def test_the_verdict_of_a_cell_follows_from_its_z():
     assert claim.ours.endswith("do not decide it")
 
 
+def test_a_variant_that_is_not_printed_is_never_shown_as_printed():
+    rows = [
+        (version.error, "d", 70.0, 75.0, 60.0 + k, 1.0, -1.0)
+        for k, version in enumerate((*ablation.PRINTED, ablation.VARIANT))
+    ]
+    outcome = ablation.outcome(rows, "mnist", 2, 1, full=True)
+    printed, variant = outcome.tables
+    assert ablation.VARIANT.error not in {row[0] for row in printed.rows}
+    assert len(printed.rows) == 3
+    assert [row[0] for row in variant.rows] == [ablation.VARIANT.error]
+    assert not [name for name in variant.columns if "as printed" in name]
+    points = {
+        part.get_label(): part.get_offsets()[:, 0].compressed().tolist()
+        for part in outcome.figures["ablation"].axes[0].collections
+    }
+    assert points["as printed"] == [60, 61, 62]
+    assert points["variant, not printed"] == [63]
+
+
 @pytest.mark.slow
 def test_the_run_on_digits_is_labeled_and_not_judged(monkeypatch, tmp_path):
     monkeypatch.setattr(ablation, "CELLS", ((60, 4),))
@@ -123,6 +144,7 @@ def test_the_run_on_digits_is_labeled_and_not_judged(monkeypatch, tmp_path):
     assert [claim.id for claim in outcome.claims] == list(ablation.CLAIMS.values())
     assert {claim.verdict for claim in outcome.claims} == {Verdict.UNKNOWN}
     assert len(outcome.tables[0].rows) == 3 + len(ablation.PRINTED)
+    assert [row[0] for row in outcome.tables[1].rows] == [ablation.VARIANT.error]
     cells = outcome.tables[0].rows[3:]
     assert all(row[1].startswith("digits, 60 images") for row in cells)
     assert all(row[2] is None for row in cells)  # there is nothing to compare

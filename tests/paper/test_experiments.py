@@ -129,7 +129,7 @@ def test_memory_is_measured_on_the_layers():
     rows = {row[0]: row[1:] for row in complexity.memory(10, 30)}
     m, n = 10, 30
     assert rows["QNN"][1] == m * n * (n + 1) // 2  # Q as its triangle
-    assert rows["QNN"][0] - rows["QNN"][1] == 2 * m * n  # the paper counts V, twice
+    assert rows["QNN"][0] - rows["QNN"][1] == 2 * m * n  # the paper has 2mn beyond Q
     assert rows["RPQNN"][0] == rows["RPQNN"][1] == m * n + 3 * m
     assert rows["QNN"][2] == 4 * m * (n * (n + 1) // 2 + n + 1)
     assert rows["ANN"][1] == 0
@@ -141,8 +141,7 @@ def test_complexity_finds_the_known_errors_in_the_printed_counts():
     found = verdicts(outcome)
     del found["multiplications-measure-time"]  # depends on the machine
     assert found == {
-        "table-1": FAILS,
-        "ann-total": FAILS,
+        "ann-total": CONDITIONALLY,
         "asymptotic-time": HOLDS,
         "asymptotic-space": HOLDS,
         "asymptotic-time-literal": FAILS,
@@ -150,11 +149,8 @@ def test_complexity_finds_the_known_errors_in_the_printed_counts():
         "library-operations": CONDITIONALLY,
     }
     by_id = {claim.id: claim for claim in outcome.claims}
-    assert "QNN forward, QNN update, RPQNN update" in by_id["table-1"].ours
-    assert "ANN" not in by_id["table-1"].ours  # the printed count is one of two correct ones
-    assert (
-        "A_BP is 670; the update of layer 1, which it omits, takes 24334" in by_id["ann-total"].ours
-    )
+    assert "for 784-30-10, it is 670, and this update takes 24334" in by_id["ann-total"].ours
+    assert by_id["ann-total"].paper_verdict is CONDITIONALLY
     assert "QNN / ANN = 1.21" in by_id["multiplications-measure-time"].paper
     assert by_id["multiplications-measure-time"].paper_verdict is FAILS
     growth = {row[0]: row[2] for row in outcome.tables[2].rows}

@@ -5,17 +5,27 @@ import pytest
 
 from quadric.reference import (
     COUNTS,
+    EXTRA_MEMORY,
+    OTHER_UPDATES,
     PARAMETERS,
     PRINTED_COUNTS,
     PRINTED_UPDATES,
     QNN_FORWARD_COUNTS,
+    WHY_COUNTS_DIFFER,
+    A,
+    M,
     _as_printed as as_printed,
+    compare_counts,
     count_layer,
     gradients_qnn,
     gradients_rpqnn,
+    kronecker,
+    printed_count,
+    sigma,
     train_logistic,
     train_qnn,
     train_rpqnn,
+    update_qnn,
     update_rpqnn,
 )
 from quadric.reference._algorithms import (
@@ -26,7 +36,6 @@ from quadric.reference._algorithms import (
     gradients_logistic,
 )
 from quadric.reference._counts import Counter
-from quadric.reference._pieces import A, M, sigma
 from tests.support.central_differences import difference
 
 
@@ -187,6 +196,16 @@ def test_the_papers_matrices():
     a = np.array([2.0, 3.0])
     np.testing.assert_array_equal(A(a, 2), [[2, 3, 0, 0], [0, 0, 2, 3]])
     np.testing.assert_array_equal(M(a), [[4, 12], [12, 9]])
+    stacked = kronecker(np.array([1.0, -2.0]), M(a))
+    np.testing.assert_array_equal(stacked, [[4, 12], [12, 9], [-8, -24], [-24, -18]])
+
+
+@pytest.mark.parametrize(("m", "n"), [(1, 1), (2, 3), (3, 2)])
+def test_the_papers_matrices_are_kronecker_products(m, n):
+    rng = np.random.default_rng(10)
+    a, delta = rng.normal(size=n), rng.normal(size=m)
+    np.testing.assert_array_equal(A(a, m), np.kron(np.eye(m), a))
+    np.testing.assert_array_equal(kronecker(delta, M(a)), np.kron(delta[:, None], M(a)))
 
 
 # ---- counts --------------------------------------------------------------------------------
@@ -258,6 +277,18 @@ def test_ways_to_count_the_linear_update(m, n):
 
 
 @pytest.mark.parametrize(("m", "n"), SIZES)
+def test_scaling_delta_once_saves_m_multiplications_of_the_quadratic_update(m, n):
+    """Each line of Algorithm 1 scales delta by eta: for b, for W and for Q."""
+    counter, rng, eta = Counter(), np.random.default_rng(11), 0.1
+    delta, a = counter.wrap(rng.normal(size=m)), counter.wrap(rng.normal(size=n))
+    scaled = eta * delta
+    _ = np.outer(scaled, a), kronecker(scaled, M(a))
+    assert COUNTS["qnn", "update"](m, n) - counter.multiplications == 2 * m
+    shared_by_W_and_Q = counter.multiplications + m
+    assert COUNTS["qnn", "update"](m, n) - shared_by_W_and_Q == m
+
+
+@pytest.mark.parametrize(("m", "n"), SIZES)
 def test_the_sum_R_BP_is_the_total_of_backward_and_update(m, n):
     """4mn + 6m + n, if delta . v1 and delta . v2 are kept from the backward pass."""
     rng, counter = np.random.default_rng(7), Counter()
@@ -303,8 +334,10 @@ def test_differences_between_printed_and_counted():
     # counts that differ
     assert printed["ann", "update"](m, n) - counted["ann", "update"](m, n) == n - m
     assert extra("qnn", "forward") == m * n * n  # V; the printed count does not produce it
-    assert extra("qnn", "update") == n * n + m * n * (n + 1) // 2
-    assert printed["qnn", "extra update"](m, n) - extra("qnn", "update") == m * n - n * n
+    assert extra("qnn", "update") == n * n + m + m * n * (n + 1) // 2
+    assert printed["qnn", "extra update"](m, n) - extra("qnn", "update") == m * n - n * n - m
+    total = printed["ann", "update"](m, n) + printed["qnn", "extra update"](m, n)
+    assert total - counted["qnn", "update"](m, n) == -590
     # relative to the printed ANN update, mn + m + n, the extra cost is mn - n + 7m
     over_printed = counted["rpqnn", "update"](m, n) - printed["ann", "update"](m, n)
     assert over_printed == m * n - n + 7 * m
@@ -327,7 +360,7 @@ def test_printed_count_of_each_Q_is_that_of_all_neurons():
     m, n = 10, 30
     M_a = n * n  # shared by the neurons
     one_neuron = COUNTS["qnn", "update"](1, n) - COUNTS["ann", "update"](1, n) - M_a
-    assert one_neuron == n * (n + 1) // 2
+    assert one_neuron == n * (n + 1) // 2 + 1  # and eta delta_k
     assert PRINTED_COUNTS["qnn", "extra update"](m, n) > m * one_neuron
 
 
@@ -341,11 +374,71 @@ def test_memory_and_parameters():
     assert PRINTED_COUNTS["rpqnn", "extra parameters, section IV"](m, n) == 2 * m * n
 
 
-def test_sums_from_layer_2_omit_the_largest_update():
-    # A_BP and R_BP sum from l = 2; for 784-30-10 the update of layer 1 is the largest term
-    update = COUNTS["ann", "update"]
-    assert update(30, 784) > 30 * update(10, 30)
-    printed = PRINTED_COUNTS
-    A_BP = printed["ann", "backward"](10, 30) + printed["ann", "update"](10, 30)
-    assert A_BP == 2 * 10 * 30 + 10 + 2 * 30 == 670
-    assert printed["ann", "update"](30, 784) == 24_334
+def test_what_the_sums_from_layer_2_contain_depends_on_the_number_of_the_input():
+    """For 784-30-10: every layer if the input is a^1, all but the largest update if it is a^0."""
+
+    def term(m, n):
+        return 2 * m * n + m + 2 * n  # as printed in A_BP
+
+    for m, n in ((30, 784), (10, 30)):
+        assert term(m, n) == sum(printed_count("ann", s, m, n) for s in ("backward", "update"))
+    sizes = {1: 784, 2: 30, 3: 10}  # a^1 <- x, as printed: two sums of weights, l = 2 and 3
+    assert sum(term(sizes[l], sizes[l - 1]) for l in (2, 3)) == 48_638 + 670
+    sizes = {0: 784, 1: 30, 2: 10}  # the input is a^0, as in A_FP
+    assert sum(term(sizes[l], sizes[l - 1]) for l in (2,)) == 670
+    assert printed_count("ann", "update", 30, 784) == 24_334
+
+
+def test_rates_of_mixed_terms_and_squares_with_other_matrices_than_M():
+    """How fast the coefficients of a_i a_j (i < j) and a_i^2 change, relative to M(a)."""
+    rng = np.random.default_rng(13)
+    m, n = 2, 3
+    layer = {"W": rng.normal(size=(m, n)), "b": rng.normal(size=m), "Q": np.zeros((m, n, n))}
+    delta, a = rng.normal(size=m), rng.normal(size=n)
+
+    def coefficients(update):
+        after = dict(layer)
+        update(after, delta, a, 0.1)
+        whole = after["Q"] + after["Q"].transpose(0, 2, 1)
+        rows, columns = np.triu_indices(n, 1)
+        return whole[:, rows, columns], whole[:, range(n), range(n)] / 2
+
+    mixed, squares = coefficients(update_qnn)
+    for update, rates in (
+        (PRINTED_UPDATES["upper triangular Q"], (0.5, 1)),
+        (PRINTED_UPDATES["aa'"], (0.5, 1)),
+        (OTHER_UPDATES["2aa'"], (1, 2)),
+    ):
+        found = coefficients(update)
+        np.testing.assert_allclose(found[0], rates[0] * mixed, atol=1e-13)
+        np.testing.assert_allclose(found[1], rates[1] * squares, atol=1e-13)
+
+
+def test_the_second_term_of_delta_is_twice_the_printed_sum(two_layers):
+    """Before (eq9), the sum of delta_k Q_k a is called the second term of (deltav)."""
+    layer, deltas, cache, _ = _delta_below(two_layers)
+    slope = 1 - np.tanh(cache.z[0]) ** 2
+    second = deltas[0] / slope - layer["W"].T @ deltas[1]
+    sum_ = sum(d * (Q @ cache.a[1]) for d, Q in zip(deltas[1], layer["Q"], strict=True))
+    np.testing.assert_allclose(second, 2 * sum_, atol=1e-13)
+
+
+@pytest.mark.parametrize(("m", "n"), SIZES)
+def test_extra_memory_is_what_the_algorithms_store(m, n):
+    rng = np.random.default_rng(12)
+    a, shapes = rng.normal(size=n), {"W": (m, n), "b": m, "U": (m, n), "c": m, "Q": (m, n, n)}
+    layer = {name: rng.normal(size=shape) for name, shape in shapes.items()}
+    quadratic = forward_qnn([{name: layer[name] for name in "WbQ"}], ["identity"], a)
+    triangle = np.triu(np.ones((n, n))).sum()
+    assert EXTRA_MEMORY["qnn"](m, n) == m * triangle + quadratic.V[0].size
+    reduced = forward_rpqnn([{name: layer[name] for name in "WbUc"}], ["identity"], a)
+    stored = (layer["U"], layer["c"], reduced.v1[0], reduced.v2[0])
+    assert EXTRA_MEMORY["rpqnn"](m, n) == sum(array.size for array in stored)
+
+
+def test_every_difference_between_printed_and_counted_is_explained():
+    for m, n in SIZES:
+        for line in compare_counts(m, n):
+            assert line.why or line.printed == line.counted, line
+    differ = {line[:2] for m, n in SIZES for line in compare_counts(m, n) if line[2] != line[3]}
+    assert differ == set(WHY_COUNTS_DIFFER)

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from quadric.reference import COUNTS, gradients_qnn, gradients_rpqnn, update_qnn
+from quadric.reference import COUNTS, A, M, gradients_qnn, gradients_rpqnn, sigma, update_qnn
 from quadric.reference._algorithms import forward_qnn
 from quadric.reference._counts import Counter
-from quadric.reference._pieces import A, M, delta_L, loss_value, sigma
+from quadric.reference._pieces import delta_L, loss_value
 from tests.support.central_differences import difference
 
 BCE = "binary_cross_entropy"

@@ -144,11 +144,11 @@ def update_qnn(layer: Parameters, delta: Array, a: Array, eta: Any) -> None:
     eta : float
         The learning rate.
     """
+    # eta scales the vector, not a matrix; as printed, every line scales it again
     layer["b"] = layer["b"] - eta * delta
-    scaled = eta * delta  # eta scales the vector, not a matrix
-    layer["W"] = layer["W"] - np.outer(scaled, a)
+    layer["W"] = layer["W"] - np.outer(eta * delta, a)
     if "Q" in layer:
-        layer["Q"] = layer["Q"] - kronecker(scaled, M(a)).reshape(layer["Q"].shape)
+        layer["Q"] = layer["Q"] - kronecker(eta * delta, M(a)).reshape(layer["Q"].shape)
 
 
 def gradients_qnn(

@@ -36,8 +36,9 @@ COUNTS: dict[tuple[str, str], Formula] = {
     # V = A Q without A's zeros, then (W + V) a
     ("qnn", "forward"): lambda m, n: m * n * n + m * n,
     ("qnn", "backward"): lambda m, n: 2 * m * n + n,
-    # M(a) is shared by the neurons: n(n+1)/2 products and n(n-1)/2 doublings, once
-    ("qnn", "update"): lambda m, n: m * n + 2 * m + n * n + m * n * (n + 1) // 2,
+    # M(a) is shared by the neurons: n(n+1)/2 products and n(n-1)/2 doublings, once; every line
+    # scales delta by eta, for b, W and Q
+    ("qnn", "update"): lambda m, n: m * n + 3 * m + n * n + m * n * (n + 1) // 2,
     ("rpqnn", "forward"): lambda m, n: 2 * m * n + m,
     ("rpqnn", "backward"): lambda m, n: 2 * m * n + 2 * m + n,
     ("rpqnn", "update"): lambda m, n: 2 * m * n + 8 * m,
@@ -83,6 +84,12 @@ PARAMETERS: dict[str, Formula] = {
     "ann": lambda m, n: m * (n + 1),
     "qnn": lambda m, n: m * (n * (n + 1) // 2 + n + 1),
     "rpqnn": lambda m, n: m * (2 * n + 2),
+}
+
+# The numbers that a layer stores beyond W, b, z and a of an ANN.
+EXTRA_MEMORY: dict[str, Formula] = {
+    "qnn": lambda m, n: m * n * (n + 1) // 2 + m * n,  # Q as a triangle, and V
+    "rpqnn": lambda m, n: m * n + 3 * m,  # U, c, v1 and v2
 }
 
 

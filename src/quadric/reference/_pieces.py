@@ -61,7 +61,7 @@ def loss_value(loss: str, y_hat: Array, y: Array) -> Any:
 
 
 def A(a: Array, m: int) -> Array:
-    """The block matrix of m rows with a' along its diagonal.
+    """The block matrix with a' along its diagonal, kron(I_m, a').
 
     Parameters
     ----------
@@ -74,6 +74,22 @@ def A(a: Array, m: int) -> Array:
     -------
     array of shape (m, m n)
         Row k is zero outside the k-th block of n columns, which is a'.
+
+    Notes
+    -----
+    With the matrices Q^k of the neurons stacked to shape (m n, n), the product A Q is the V of
+    Algorithm 1: its row k is a'Q^k.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quadric.reference import A
+    >>> a = np.array([2, 3])
+    >>> A(a, 2)
+    array([[2, 3, 0, 0],
+           [0, 0, 2, 3]])
+    >>> bool((A(a, 2) == np.kron(np.eye(2), a)).all())
+    True
     """
     n = len(a)
     blocks = np.zeros((m, m * n), dtype=a.dtype)
@@ -83,7 +99,33 @@ def A(a: Array, m: int) -> Array:
 
 
 def M(a: Array) -> Array:
-    """d(a'Qa)/dQ for the independent entries: 2 a_i a_j off the diagonal, a_i^2 on it."""
+    """The derivative of a'Qa by the independent entries of a symmetric Q.
+
+    Parameters
+    ----------
+    a : array of shape (n,)
+        The inputs of a layer.
+
+    Returns
+    -------
+    array of shape (n, n)
+        a_i^2 on the diagonal, and 2 a_i a_j elsewhere.
+
+    Notes
+    -----
+    q_ij and q_ji change together. The derivative by all n^2 entries, each by itself, is a a'.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quadric.reference import M
+    >>> a = np.array([2, 3])
+    >>> M(a)
+    array([[ 4, 12],
+           [12,  9]])
+    >>> bool((M(a) == 2 * np.outer(a, a) - np.diag(a**2)).all())
+    True
+    """
     n = len(a)
     matrix = np.empty((n, n), dtype=a.dtype)
     for i in range(n):
@@ -94,7 +136,38 @@ def M(a: Array) -> Array:
 
 
 def kronecker(delta: Array, symmetric: Array) -> Array:
-    """kron(delta, M) for a symmetric M, with each product computed once; shape (m n, n)."""
+    """kron(delta, S) for a vector and a symmetric matrix, with each product computed once.
+
+    Parameters
+    ----------
+    delta : array of shape (m,)
+        The derivatives of the loss with respect to z.
+    symmetric : array of shape (n, n)
+        A symmetric matrix S, such as `M` of the inputs. Only its upper triangle is used.
+
+    Returns
+    -------
+    array of shape (m n, n)
+        The matrices delta_k S, one below the other.
+
+    Notes
+    -----
+    With S = M(a), this is the derivative of the loss by the stacked matrices Q^k of a layer. It
+    takes m n (n + 1) / 2 multiplications, where the Kronecker product takes m n^2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quadric.reference import M, kronecker
+    >>> S = M(np.array([2, 3]))
+    >>> kronecker(np.array([1, -2]), S)
+    array([[  4,  12],
+           [ 12,   9],
+           [ -8, -24],
+           [-24, -18]])
+    >>> bool((kronecker(np.array([1, -2]), S) == np.kron([[1], [-2]], S)).all())
+    True
+    """
     n = len(symmetric)
     rows, columns = np.triu_indices(n)
     triangles = np.kron(delta, symmetric[rows, columns]).reshape(len(delta), -1)

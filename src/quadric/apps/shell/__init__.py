@@ -70,7 +70,10 @@ EXAMPLES: dict[Callable[..., Any], list[str]] = {
     _report.report: ["quadric report iris.quadric test.csv -o report.html"],
     _info.info: ["quadric info iris.quadric --json"],
     _export.export: ["quadric export iris.quadric iris.onnx"],
-    _complexity.complexity: ["quadric complexity 784 30 10 --kinds linear,quadratic"],
+    _complexity.complexity: [
+        "quadric complexity 784 30 10 --kinds linear,quadratic",
+        "quadric complexity --inputs 30 --neurons 10",
+    ],
     _playground.playground: [
         "quadric playground",
         "quadric playground --copy-to public/playground",

@@ -1,5 +1,9 @@
-"""`quadric complexity`: print a network's parameters, multiplications, memory and time."""
+"""`quadric complexity`: print a network's parameters, multiplications, memory and time.
 
+With --inputs and --neurons, it prints the paper's tables of multiplications and memory for a layer.
+"""
+
+import textwrap
 from typing import Annotated
 
 import typer
@@ -20,11 +24,22 @@ KINDS = ("linear", "quadratic", "reduced")
 
 def complexity(
     sizes: Annotated[
-        list[int],
+        list[int] | None,
         typer.Argument(
             min=1, help="Number of inputs, then the number of neurons in each layer: 784 30 10."
         ),
-    ],
+    ] = None,
+    inputs: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Instead of sizes: print the paper's Tables I and II for one layer with this many "
+            "inputs, as printed and as counted. Needs --neurons.",
+        ),
+    ] = None,
+    neurons: Annotated[
+        int | None, typer.Option(min=1, help="The number of neurons of this layer.")
+    ] = None,
     kinds: Annotated[
         str | None,
         typer.Option(
@@ -43,12 +58,24 @@ def complexity(
     as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
 ) -> None:
     """Count a network's parameters, multiplications and bytes, and measure the time per step."""
+    if inputs is not None or neurons is not None:
+        check_options(
+            {
+                "--inputs and --neurons belong together. Give both.": None in (inputs, neurons),
+                "--inputs and --neurons cannot be combined with sizes, --kinds or --nonzero: the "
+                "tables are for one layer of each model.": sizes or kinds or nonzero != 1,
+            }
+        )
+        _print_tables(inputs or 0, neurons or 0, as_json)
+        return
+    sizes = sizes or []
     layers = len(sizes) - 1
     chosen = comma_separated(kinds) or ["linear"] * (layers - 1) + ["quadratic"]
     chosen = chosen * layers if len(chosen) == 1 else chosen
     check_options(
         {
-            "give the number of inputs and at least one layer size: 784 10.": layers < 1,
+            "give the number of inputs and at least one layer size, such as 784 10, or --inputs "
+            "and --neurons.": layers < 1,
             f"--kinds must be one of {', '.join(KINDS)}, or {layers} of them, separated by commas. "
             f"Got {kinds!r}.": len(chosen) != layers or not set(chosen) <= set(KINDS),
         }
@@ -92,6 +119,58 @@ def complexity(
         f"loop on this machine, in float32 with {100 * nonzero:.3g} % non-zero inputs. It is "
         "divided among the layers in proportion to their multiplications."
     )
+
+
+def _print_tables(inputs: int, neurons: int, as_json: bool) -> None:
+    """Print the paper's Tables I and II for a layer, as printed and as counted."""
+    from quadric.reference import STEPS, compare_counts
+
+    lines = compare_counts(neurons, inputs)
+    if as_json:
+        rows = [
+            line._asdict() | {"differs": line.printed != line.counted, "why": line.why or None}
+            for line in lines
+        ]
+        print_json({"inputs": inputs, "neurons": neurons, "counts": rows})
+        return
+    print_line(f"One layer of m = {_spaced(neurons)} neurons with n = {_spaced(inputs)} inputs.")
+    tables = (
+        ("Multiplications for one sample (Table I)", "step", True),
+        ("Numbers beyond those of the ANN (Table II and text)", "quantity", False),
+    )
+    for title, heading, of_steps in tables:
+        columns = [Column(name, justify="right") for name in ("printed", "counted", "difference")]
+        typer.echo(f"\n{title}")
+        print_table(
+            Table("model", heading, *columns),
+            (
+                [
+                    line.kind.upper(),
+                    line.quantity.removeprefix("extra "),
+                    _spaced(line.printed),
+                    _spaced(line.counted),
+                    f"≠ {_spaced(line.printed - line.counted)}" * (line.printed != line.counted),
+                ]
+                for line in lines
+                if (line.quantity in STEPS) == of_steps
+            ),
+        )
+    notes = [
+        f"{line.kind.upper()} {line.quantity}: {line.why}."
+        for line in lines
+        if line.printed != line.counted
+    ]
+    for note in (
+        "Printed multiplications are those of the ANN in section V plus the extra ones of Table I. "
+        "Counted are those of the algorithms, line by line, without g, g' and the loss.",
+        *notes,
+    ):
+        typer.echo(textwrap.fill(note, 80))
+
+
+def _spaced(number: int) -> str:
+    """Return a whole number with spaces between thousands: 57 540."""
+    return f"{number:,}".replace(",", " ")
 
 
 def _time(seconds: float) -> str:
