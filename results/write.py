@@ -8,11 +8,12 @@
 REPORT is a directory that `quadric reproduce --full --out REPORT` has written, and STORE the file
 runs.sqlite of `quadric reproduce bilinear`. COMMIT is the commit at which the command was run.
 
-`claims` writes claims.csv and docs/claims.md. If several runs judge a claim, the last one counts;
-without a REPORT, the stored verdicts are kept and only the claims that the list judges itself are
-updated. `mnist` writes mnist.csv and mnist.md. `runs` writes the accuracies of all runs of
-mnist, ablation or cnn-head to runs/. `bilinear` writes bilinear.md, and the tables with
-all digits and the figures to bilinear/. Data sets of which a run is missing are left out.
+`claims` writes claims.csv, docs/claims.md, and the file recorded.csv of the package. If several
+runs judge a claim, the last one counts; without a REPORT, the stored verdicts are kept and only the
+claims that the list judges itself are updated. `mnist` writes mnist.csv and mnist.md. `runs` writes
+the accuracies of all runs of mnist, ablation or cnn-head to runs/. `bilinear` writes bilinear.md,
+and the tables with all digits and the figures to bilinear/. Data sets of which a run is missing are
+left out.
 """
 
 import argparse
@@ -22,6 +23,7 @@ import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from quadric import datasets
 from quadric.apps.paper import (
@@ -58,6 +60,8 @@ from quadric.apps.paper._mnist_claims import (
 )
 
 RESULTS = Path(__file__).parent
+RECORDED = RESULTS.parent / "src" / "quadric" / "apps" / "paper" / "recorded.csv"
+RECORDED_COLUMNS = ("id", "verdict", "paper", "ours")
 PAGE_OF_CLAIMS = RESULTS.parent / "docs" / "claims.md"
 
 
@@ -86,11 +90,13 @@ def write_csv(path: Path, rows: Iterable[Iterable[object]]) -> None:
 
 def read_rows(lines: Iterable[str]) -> list[Statement]:
     """Return the rows of a file claims.csv; where a claim stands comes from the list."""
-    return [
-        replace(statements()[row["id"]], finding=_finding(row))
-        for row in csv.DictReader(lines)
-        if row["id"] in statements()
-    ]
+    rows = [row for row in csv.DictReader(lines) if row["id"] in statements()]
+    return [_with_finding(statements()[row["id"]], _finding(row)) for row in rows]
+
+
+def _with_finding(statement: Statement, finding: Claim) -> Statement:
+    is_known = finding.verdict is not Verdict.UNKNOWN
+    return replace(statement, finding=finding, recorded=None if is_known else statement.recorded)
 
 
 def _finding(row: dict[str, str]) -> Claim:
@@ -152,6 +158,15 @@ def _escaped(text: str) -> str:
     return text.replace("|", "\\|")
 
 
+def recorded_rows(rows: Iterable[Statement]) -> list[tuple[str, ...]]:
+    """Return what the package shows if a run cannot judge a claim itself."""
+    return [
+        (row.id, row.finding.verdict, row.finding.paper, row.finding.ours)
+        for row in rows
+        if row.experiment or row.study
+    ]
+
+
 def write_claims(reports: Sequence[Path]) -> None:
     """Write claims.csv and docs/claims.md."""
     table = RESULTS / "claims.csv"
@@ -164,6 +179,7 @@ def write_claims(reports: Sequence[Path]) -> None:
         ]
     )
     write_csv(table, [COLUMNS, *(row.cells() for row in rows)])
+    write_csv(RECORDED, [RECORDED_COLUMNS, *recorded_rows(rows)])
     PAGE_OF_CLAIMS.write_text(markdown_page(rows), encoding="utf-8")
     print(f"{table} and {PAGE_OF_CLAIMS}: {len(rows)} claims")
 
@@ -244,14 +260,15 @@ def write_runs(name: str, path: Path, commit: str) -> None:
     """Write the accuracies of all runs of the MNIST table or of a study."""
     data = datasets.mnist()
     with Store(path, read_only=True) as store:
+        methods: list[tuple[Any, Sequence[str]]]
         if name == "mnist":
-            methods = {Recipe(): [f"after {epochs} epochs" for epochs in Recipe().epochs]}
+            methods = [(Recipe(), [f"after {epochs} epochs" for epochs in Recipe().epochs])]
         else:
             parts = STUDIES_WITH_RUNS[name].parts(Context(full=True, images=data))
-            methods = {part.study: part.study.measures for part in parts}
+            methods = [(part.study, part.study.measures) for part in parts]
         rows = [
             (run.task.size, run.task.hidden, run.task.kind, run.task.seed, measure, 100 * accuracy)
-            for method, measures in methods.items()
+            for method, measures in methods
             for run in store.runs(method, data.checksum)
             for measure, accuracy in zip(measures, run.result.accuracies, strict=True)
         ]

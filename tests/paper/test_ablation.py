@@ -1,13 +1,18 @@
 """The printed errors on the paper's own data, and the versions of the algorithms with them."""
 
+import csv
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from quadric import datasets
 from quadric.apps.paper import Context, Store, _ablation as ablation
 from quadric.apps.paper._claims import Verdict
+from quadric.apps.paper._mnist_claims import paper_table
 from quadric.apps.paper._statistics import Sample, sample_of
 from quadric.reference import _as_printed as as_printed, train_logistic, train_qnn, train_rpqnn
+from results.write import read_runs
 
 
 def neuron(theta):
@@ -133,6 +138,23 @@ def test_a_variant_that_is_not_printed_is_never_shown_as_printed():
     }
     assert points["as printed"] == [60, 61, 62]
     assert points["variant, not printed"] == [63]
+
+
+def test_committed_verdicts_follow_from_the_committed_runs():
+    """60 new seeds decide every printed form, and the corrected forms agree with the paper."""
+    runs = read_runs("ablation")
+    assert {len(seeds) for seeds in runs.values()} == {60}
+    cells = {key: sample_of([*seeds.values()]) for key, seeds in runs.items()}
+    with (Path(__file__).parents[2] / "results" / "claims.csv").open() as file:
+        committed = {row["id"]: row for row in csv.DictReader(file)}
+    for version in (version for version in ablation.PRINTED if version.error in ablation.CLAIMS):
+        rows = ablation.cell_rows(version, cells, "mnist", paper_table())
+        assert all(abs(row[5]) < 2 for row in rows)  # corrected
+        row = committed[ablation.CLAIMS[version.error]]
+        assert ablation.verdict(rows) == row["verdict on ours"]
+        for _, name, paper, corrected, printed, *_ in rows:
+            text = f"{name}: {printed:.1f} % as printed, {corrected:.1f} % corrected, paper {paper}"
+            assert text in row["ours"]
 
 
 @pytest.mark.slow

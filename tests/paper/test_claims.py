@@ -10,6 +10,7 @@ import pytest
 from quadric.apps.paper import EXPERIMENTS, STUDIES
 from quadric.apps.paper._claims import (
     COLUMNS,
+    KINDS,
     Claim,
     Verdict,
     by_chapter,
@@ -18,8 +19,17 @@ from quadric.apps.paper._claims import (
     judge,
     statements,
 )
-from quadric.apps.paper._mnist_claims import claims_of, compare, paper_table, read_table
-from results.write import markdown_page, merged, read_rows
+from quadric.apps.paper._mnist_claims import claims_of, compare, paper_table
+from quadric.apps.paper._statistics import sample_of
+from results.write import (
+    RECORDED,
+    RECORDED_COLUMNS,
+    markdown_page,
+    merged,
+    read_mnist_runs,
+    read_rows,
+    recorded_rows,
+)
 
 ROOT = Path(__file__).parents[2]
 EXPERIMENT_FILES = sorted((ROOT / "src/quadric/apps/paper").rglob("*.py"))
@@ -177,10 +187,11 @@ def test_the_committed_table_agrees_with_the_list(committed):
 
 
 def test_the_committed_mnist_verdicts_follow_from_the_committed_numbers(committed):
-    table = (ROOT / "results" / "mnist.csv").read_text().splitlines()
-    cells = compare(read_table(table, runs=25), paper_table())
+    accuracies = read_mnist_runs()
+    assert {len(runs) for runs in accuracies.values()} == {60}
+    ours = {key: sample_of([*runs.values()]) for key, runs in accuracies.items()}
     rows = {row.id: row for row in committed}
-    claims = claims_of(cells, compared=True)
+    claims = claims_of(compare(ours, paper_table()), True, accuracies)
     assert {claim.id for claim in claims} | {"mnist-data"} == {
         one.id for one in STATEMENTS if one.experiment == "mnist"
     }
@@ -192,6 +203,26 @@ def test_the_committed_mnist_verdicts_follow_from_the_committed_numbers(committe
             claim.verdict.value,
             claim.method,
         )
+
+
+def test_the_recorded_verdicts_are_the_committed_ones(committed):
+    with RECORDED.open() as file:
+        columns, *lines = csv.reader(file)
+    assert tuple(columns) == RECORDED_COLUMNS
+    assert list(map(tuple, lines)) == recorded_rows(committed)
+    shown = {row.id: row for row in judge([Claim("few-qnn", "-", "-", Verdict.UNKNOWN)])}
+    assert shown["few-qnn"].recorded.verdict is Verdict.HOLDS  # this run cannot judge it
+    assert shown["outperforms-rpqnn"].recorded.verdict is Verdict.CONDITIONALLY  # not run
+    judged = {row.id: row for row in judge([Claim("few-qnn", "-", "-", Verdict.FAILS)])}
+    assert judged["few-qnn"].recorded is None
+
+
+def test_every_claim_has_a_kind_and_questions_of_ours_are_not_the_papers():
+    assert {one.kind for one in STATEMENTS} == set(KINDS)
+    questions = {one.id for one in STATEMENTS if one.kind == "question"}
+    assert {"algorithm-2-trained", "table-possible", "asymptotic-time-literal"} <= questions
+    for one in STATEMENTS:
+        assert (one.kind == "background") is bool(one.reason), one.id
 
 
 def test_the_page_of_claims_is_generated_from_the_committed_table(committed):

@@ -23,6 +23,7 @@ from quadric.apps.paper._claims import Verdict, statements
 from quadric.apps.paper._fewer_layers import SPLITS, split
 from quadric.apps.paper._statistics import Sample
 from quadric.apps.paper.sweep import RECIPES, Store, StudyTask, run_sweep
+from results.write import read_runs
 from tests.support import warm
 from tests.support.commands import command
 from tests.support.run_logs import lines
@@ -355,10 +356,11 @@ def committed_claims():
         for row in committed("fewer_layers")
     }
     yield fewer_layers.claim(found)
-    found = {
-        (int(row["images"]), int(row["features"]), row["head"], row["measured"]): sample(row)
-        for row in committed("cnn_head")
-    }
+    found = read_runs("cnn-head")
+    assert {len(runs) for runs in found.values()} == {60}
+    for row in committed("cnn_head"):
+        key = (int(row["images"]), int(row["features"]), row["head"], row["measured"])
+        assert float(row["mean"]) == pytest.approx(np.mean([*found[key].values()]))
     for head in cnn_head.HEADS[1:]:
         yield cnn_head.claim(found, head, judged=True)
     kinds = {name: kind for kind, name in recurrent.MODELS.items()}

@@ -21,6 +21,7 @@ from quadric.apps.paper._experiment import (
     Context,
     Outcome,
     Part,
+    Samples,
     Table,
     Verdict,
     new_figure,
@@ -251,17 +252,8 @@ def run(context: Context) -> Outcome:
     finished = run_parts(context, parts(context))
     cells = samples(finished)
     paper = paper_table() if context.has_mnist else {}
-    rows += [
-        cell_row(
-            version.error,
-            f"{data.name}, {size} images, {EPOCHS} epochs, {hidden} hidden neurons",
-            paper.get((size, EPOCHS, hidden, version.model)),
-            cells[size, hidden, CORRECTED[version.model], MEASURE],
-            cells[size, hidden, version.error, MEASURE],
-        )
-        for version in (*PRINTED, VARIANT)
-        for size, hidden in dict.fromkeys(key[:2] for key in cells)
-    ]
+    for version in (*PRINTED, VARIANT):
+        rows += cell_rows(version, cells, data.name, paper)
     runs = min(sample.runs for sample in cells.values())
     return outcome(rows, data.name, runs, epochs, full=context.full)
 
@@ -276,6 +268,22 @@ def sign_rows(scores: Array, xor: Array, epochs: int) -> list[Row]:
     ]
     solved = (100 * xor[::-1] / XOR_SEEDS).tolist()  # corrected, as printed
     return [*clusters, (SIGN, f"XOR solved, {XOR_SEEDS} seeds", 100.0, *solved, None, None)]
+
+
+def cell_rows(
+    version: Version, cells: Samples, data: str, paper: Mapping[Any, Sample]
+) -> list[Row]:
+    """Return a row for each cell of the MNIST table, with the corrected and the printed form."""
+    return [
+        cell_row(
+            version.error,
+            f"{data}, {size} images, {EPOCHS} epochs, {hidden} hidden neurons",
+            paper.get((size, EPOCHS, hidden, version.model)),
+            cells[size, hidden, CORRECTED[version.model], MEASURE],
+            cells[size, hidden, version.error, MEASURE],
+        )
+        for size, hidden in dict.fromkeys(key[:2] for key in cells)
+    ]
 
 
 def cell_row(error: str, data: str, paper: Sample | None, *ours: Sample) -> Row:
@@ -305,7 +313,11 @@ def outcome(rows: Sequence[Row], data: str, seeds: int, epochs: int, *, full: bo
         [
             _table("ablation", "the printed form", "error", "as printed", printed),
             _table(
-                "variant", "a variant of ours, which is not printed", "variant", "variant", variants
+                "variant",
+                "a variant of ours, which is not printed",
+                "form",
+                "the variant",
+                variants,
             ),
         ],
         [
