@@ -20,6 +20,7 @@ import argparse
 import csv
 import datetime
 import shutil
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -41,11 +42,9 @@ from quadric.apps.paper import (
 from quadric.apps.paper._bilinear import NAMES
 from quadric.apps.paper._claims import (
     COLUMNS,
+    KINDS,
     Statement,
-    by_chapter,
-    counts,
     document,
-    in_words,
     judge,
 )
 from quadric.apps.paper._experiment import NAMES as MODEL_OF, Claim, Part
@@ -69,13 +68,15 @@ INTRODUCTION = """\
 # The paper's claims
 
 Every statement of the paper that can be true or false, in our words, with a verdict on what the
-paper prints (its numbers, figures and derivations) and a verdict on what we find. This page is
-generated from [results/claims.csv](../results/claims.csv).
-[Reproducing the paper](reproduce.md#how-claims-are-judged) describes how claims are judged.
+paper prints (its numbers, figures and derivations) and a verdict on what we find. The claims are
+grouped by kind. This page is generated from [results/claims.csv](../results/claims.csv).
+[Reproducing the paper](reproduce.md#how-claims-are-judged) describes how claims are judged, and
+[the overview](explanation/claims_overview.md) summarizes them.
 
-A place such as "II, paragraph 13, sentence 1" counts blocks of running text: a displayed equation,
-table, figure, algorithm or heading ends a paragraph, and an equation belongs to the text before it.
-m is the number of neurons of a layer, and n is the number of its inputs.
+A place such as II 13.1 means section II, paragraph 13, sentence 1. A paragraph is a block of
+running text: a displayed equation, table, figure, algorithm or heading ends it, and an equation
+belongs to the text before it. m is the number of neurons of a layer, and n is the number of its
+inputs.
 """
 
 
@@ -115,22 +116,31 @@ def merged(runs: Sequence[Sequence[Statement]]) -> list[Statement]:
 
 
 def markdown_page(rows: Sequence[Statement]) -> str:
-    """Return the page: counts of verdicts, the claims by section, and sentences without a claim."""
+    """Return the page: counts of verdicts, the claims by kind, and sentences without a claim."""
+    verdicts = {
+        kind: Counter(row.finding.verdict for row in rows if row.kind == kind) for kind in KINDS
+    }
     parts = [
         INTRODUCTION,
         _table(
-            ("verdict", "on the paper", "on our results"),
-            [(str(verdict), *map(str, numbers)) for verdict, numbers in counts(rows).items()],
+            ("our verdict", *verdicts),
+            [(str(one), *(str(found[one]) for found in verdicts.values())) for one in Verdict],
         ),
-        f"{len(rows)} claims.\n",
+        f"{len(rows)} statements. Questions are ours; the other kinds are the paper's.\n",
     ]
-    for title, claims in by_chapter(rows):
-        parts += [f"## {title}\n", _table(("claim", "the paper", "ours"), map(_cells, claims))]
+    for kind, title in KINDS.items():
+        own = [row for row in rows if row.kind == kind]
+        parts += [
+            f"## {title}\n",
+            _table(("claim", "place", "the paper", "ours"), map(_cells, own)),
+            "### Evidence\n" if kind != "background" else "### Reasons\n",
+            "\n".join(map(_evidence, own)) + "\n",
+        ]
     parts += [
         "## Sentences without a claim\n",
         "Together with the places above, these are all sentences of the paper.\n",
         "\n".join(
-            f"- *{reason}*: {in_words(places)}"
+            f"- *{reason}*: {', '.join(places)}"
             for reason, places in document()["text"]["without_claim"].items()
         )
         + "\n",
@@ -138,15 +148,18 @@ def markdown_page(rows: Sequence[Statement]) -> str:
     return "\n".join(parts)
 
 
-def _cells(row: Statement) -> tuple[str, str, str]:
+def _cells(row: Statement) -> tuple[str, str, str, str]:
     found = row.finding
-    judged = f" `{row.judged_by}`" if row.was_run and row.judged_by != "-" else ""
+    return row.claim, ", ".join(row.where), f"{found.paper_verdict}", f"**{found.verdict}**"
+
+
+def _evidence(row: Statement) -> str:
+    """Return a line of a list: what is printed and found, and how it was judged."""
+    found = row.finding
+    printed = f"The paper: {found.paper}. " if found.paper != "-" else ""
     method = f" *{found.method}.*" if found.method else ""
-    return (
-        f"{row.claim}<br>`{row.id}`: {row.sentences}",
-        f"**{found.paper_verdict}**: {found.paper}" if found.paper != "-" else "-",
-        f"**{found.verdict}**: {found.ours}{method}{judged}",
-    )
+    judged = f" `{row.judged_by}`" if row.was_run and row.judged_by != "-" else ""
+    return f"- `{row.id}`: {printed}Ours: {found.ours.rstrip('.')}.{method}{judged}"
 
 
 def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
