@@ -21,9 +21,11 @@ from quadric import Network, load, save
 from quadric.apps.paper._experiment import (
     Context,
     Finished,
+    Headline,
     Outcome,
     Part,
     Table,
+    Verdict,
     facts_of,
     legend_below,
     line_style,
@@ -263,6 +265,23 @@ def run(context: Context) -> Outcome:
         },
         findings=findings(cells, ranks),
         citation=CITATION,
+        headline=main_result(cells),
+        descriptions={
+            "bilinear_truncation": "Rising curves, one for each variant. With the fewest "
+            f"eigenvectors, the accuracies are {_listed(cells, truncated(ranks[0]))}; with the "
+            f"most, {_listed(cells, truncated(ranks[-1]))}.",
+            "bilinear_certified": "Falling curves, one for each variant. At a radius of 0, the "
+            f"certified accuracies are {_listed(cells, certified(distances[0]))}; at the largest, "
+            f"{_listed(cells, certified(distances[-1]))}.",
+        },
+    )
+
+
+def _listed(cells: "Cells", measure: str) -> str:
+    """Return a measure of all variants and data sets in words."""
+    return ", ".join(
+        f"{cells[name, variant, measure].mean:.1f} % ({NAMES.get(name, name)}, {TITLES[variant]})"
+        for name, variant in _places(cells)
     )
 
 
@@ -349,6 +368,18 @@ def compare(cells: Cells, name: str, variant: str) -> PublishedComparison:
 def data_names(cells: Cells) -> list[str]:
     """Return the names of the data sets, in the order of the cells."""
     return list(dict.fromkeys(name for name, _, _ in cells))
+
+
+def main_result(cells: Cells) -> Headline:
+    """Return how many mean accuracies are close to the published ones."""
+    close = [compare(cells, *place).is_close for place in _places(cells)]
+    near, published = close.count(True), len(close) - close.count(None)
+    return Headline(
+        f"bilinear: within {TOLERANCE} points",
+        f"{published} accuracies",
+        f"{near} of {published}",
+        Verdict.of(near == published, partly=near, judged=published),
+    )
 
 
 def findings(cells: Cells, ranks: Sequence[int]) -> list[str]:

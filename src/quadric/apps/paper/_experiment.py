@@ -50,6 +50,8 @@ class Context:
         Fashion-MNIST, for experiments that need it; None if it is not available.
     store : Store or None
         Finished runs, for experiments that need a store.
+    row : tuple of int or None
+        The only row of the MNIST table to run: images, epochs and hidden neurons.
     progress : callable(done, total, text)
     """
 
@@ -62,6 +64,7 @@ class Context:
     images: ImageData | None = None
     fashion: ImageData | None = None
     store: Store | None = None
+    row: tuple[int, int, int] | None = None
     progress: Callable[[float, float, str], object] = lambda done, total, text: None
 
     @property
@@ -187,6 +190,11 @@ class Headline:
     verdict: Verdict
 
 
+def headline(claims: Sequence[Claim], name: str, what: str, paper: str, ours: str) -> Headline:
+    """Return the main result with the verdict on the claim of this id, to which it belongs."""
+    return Headline(what, paper, ours, next(one.verdict for one in claims if one.id == name))
+
+
 @dataclass
 class Outcome:
     """The result of one experiment.
@@ -211,6 +219,8 @@ class Outcome:
         The publication whose results are reproduced, unless it is the paper.
     headline : Headline or None
         The main result.
+    descriptions : dict of str
+        What is seen in each figure, by the figure's file name, for readers who cannot see it.
     """
 
     name: str
@@ -224,6 +234,7 @@ class Outcome:
     findings: list[str] = field(default_factory=list)
     citation: str = ""
     headline: Headline | None = None
+    descriptions: dict[str, str] = field(default_factory=dict)
 
 
 def new_figure(

@@ -1,7 +1,7 @@
 """The paper's MNIST table: run the tasks that are not in the store, and compare all cells."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,11 @@ from quadric.apps.paper._experiment import (
     MODELS,
     Claim,
     Context,
+    Headline,
     Outcome,
     Table,
     Verdict,
+    headline,
     legend_below,
     line_style,
     new_figure,
@@ -23,7 +25,9 @@ from quadric.apps.paper._mnist_claims import (
     PLACE,
     RULE,
     Accuracies,
+    Block,
     Cell,
+    Row,
     Samples,
     accuracies_of,
     block_tests,
@@ -32,6 +36,7 @@ from quadric.apps.paper._mnist_claims import (
     comparisons,
     expected_within,
     paper_table,
+    row_name,
     rows_below,
     smallest_width,
 )
@@ -42,10 +47,30 @@ from quadric.plotting import color_of
 from quadric.reference import PARAMETERS
 
 QUICK_SIZES = SIZES[:3]
+ROW_SEEDS = 25  # of a single row
+
+
+def parse_row(text: str) -> Row:
+    """Return the images, epochs and hidden neurons of a row of the table.
+
+    >>> parse_row("600/5/10")
+    (600, 5, 10)
+    """
+    axes = {"images": SIZES, "epochs": Recipe().epochs, "hidden neurons": WIDTHS}
+    numbers = tuple(int(part) for part in text.split("/") if part.isdecimal())
+    if len(numbers) != len(axes) or text.count("/") != len(axes) - 1:
+        raise ValueError(f"--row must be images/epochs/hidden, such as 600/5/10. Got {text!r}.")
+    if any(number not in axis for number, axis in zip(numbers, axes.values(), strict=True)):
+        known = "; ".join(f"{name}: {', '.join(map(str, axis))}" for name, axis in axes.items())
+        raise ValueError(f"the paper's table has no row {text}. It has {known}.")
+    return numbers  # type: ignore[return-value]  # three of them
 
 
 def tasks_for(context: Context) -> list[Task]:
-    """Return the tasks of the table; fewer for a quick run or a small data set."""
+    """Return the tasks of the table; fewer for one row, a quick run or a small data set."""
+    if context.row:
+        size, _, hidden = context.row
+        return table_tasks(context.all_seeds(ROW_SEEDS), sizes=[size], widths=[hidden])
     return table_tasks(
         context.all_seeds(60 if context.full else 3),
         sizes=[
@@ -69,6 +94,8 @@ def run(context: Context) -> Outcome:
     """
     data, store, recipe, tasks = context.data, context.store, context.recipe, tasks_for(context)
     assert store is not None
+    if (largest := max(task.size for task in tasks)) > len(data.X_train):
+        raise RuntimeError(f"{data.name} has {len(data.X_train)} training images, not {largest}.")
     stored = {run.task for run in store.runs(recipe, data.checksum)} & set(tasks)
     total, done = sum(task.cost for task in tasks), sum(task.cost for task in stored)
     context.progress(done, total, f"{data.name}: {len(stored)} of {len(tasks)} runs stored")
@@ -88,6 +115,8 @@ def run(context: Context) -> Outcome:
     runs = run_sweep(
         tasks, recipe, data, store, jobs=context.jobs, dask=context.dask, on_result=on_result
     )
+    if context.row:
+        return row_outcome(cells_of(runs, recipe, _paper(data)), data, context.row)
     seconds = time.perf_counter() - start
     facts = {
         "seconds of this run": seconds,
@@ -99,8 +128,9 @@ def run(context: Context) -> Outcome:
 def outcome(runs: Sequence[Run], data: ImageData, recipe: Recipe, facts: dict[str, Any]) -> Outcome:
     """Build tables, claims and figures."""
     compared, inputs = data.name == "mnist", data.X_train.shape[1]
-    cells = cells_of(runs, recipe, paper_table() if compared else {})
+    cells = cells_of(runs, recipe, _paper(data))
     accuracies = accuracies_of(runs, recipe)
+    claims = [data_claim(data), *claims_of(cells, compared, accuracies)]
     steps, unit = sum(run.result.visited for run in runs), _unit(recipe)
     first, last = min(run.task.seed for run in runs), max(run.task.seed for run in runs)
     seeds = str(first) if first == last else f"{first} to {last}"
@@ -116,7 +146,7 @@ def outcome(runs: Sequence[Run], data: ImageData, recipe: Recipe, facts: dict[st
             else " This is not MNIST: do not compare it with the paper's numbers."
         ),
         tables(cells, data, compared, accuracies),
-        [data_claim(data), *claims_of(cells, compared, accuracies)],
+        claims,
         figures(cells, data, compared),
         {
             "data": data.name,
@@ -131,6 +161,44 @@ def outcome(runs: Sequence[Run], data: ImageData, recipe: Recipe, facts: dict[st
             "processors": sorted({run.environment.cpu for run in runs}),
         },
         {f"{data.name}_{name}": caption for name, caption in CAPTIONS.items()},
+        findings(cells, compared),
+        headline=_main_result(cells, claims, compared),
+        descriptions={f"{data.name}_{name}": text for name, text in _described(cells).items()},
+    )
+
+
+def _paper(data: ImageData) -> Samples:
+    """Return the paper's table if the data are the paper's."""
+    return paper_table() if data.name == "mnist" else {}
+
+
+def row_outcome(cells: Sequence[Cell], data: ImageData, row: Row) -> Outcome:
+    """Compare one row of the table with the paper's, without judging any claim."""
+    size, epochs, hidden = row
+    numbers = ("paper", "paper std", "ours", "std", "difference", "z")
+    return Outcome(
+        data.name,
+        f"{data.name}: {size} images, {epochs} epochs, {hidden} hidden neurons",
+        f"Test accuracy in percent, {cells[0].ours.runs} seeds.",
+        [
+            Table(
+                f"{data.name}_row",
+                f"Row {row_name(row)} of the paper's table",
+                ("model", *numbers, "within 2"),
+                [
+                    (
+                        cell.key[3].upper(),
+                        *(cell.paper and cell.paper.mean, cell.paper and cell.paper.std),
+                        *(cell.ours.mean, cell.ours.std),
+                        *(cell.comparison and cell.comparison.difference, cell.z, cell.is_within),
+                    )
+                    for cell in cells
+                    if cell.key[:3] == row
+                ],
+                "z is the difference of the means in standard errors of this difference.",
+                dict.fromkeys(numbers[:4], ".2f") | dict.fromkeys(numbers[4:], "+.2f"),
+            )
+        ],
     )
 
 
@@ -157,6 +225,7 @@ def _unit(recipe: Recipe) -> str:
     return "steps" if recipe.batch_size == 1 else "images visited"
 
 
+SIDE_BY_SIDE = "mnist_side_by_side"  # the table in the paper's form
 STATISTICS = ("mean", "std", "best", "worst")
 PAPER = tuple(f"paper {name}" for name in STATISTICS)
 PAIRS = (("qnn", "ann"), ("rpqnn", "ann"), ("qnn", "rpqnn"))
@@ -172,7 +241,8 @@ def tables(
     pixels = data.X_train.shape[1]
     return [
         *([_comparison(cells), _not_reproduced(cells), _extremes(cells)] if compared else []),
-        *([_rows_below(cells, accuracies)] if compared else []),
+        *([_rows_below(cells, accuracies), _side_by_side(cells)] if compared else []),
+        _summary(cells, data.name),
         _blocks(accuracies, data.name),
         samples_table(
             f"{data.name}_table",
@@ -232,7 +302,8 @@ def _comparison(cells: Sequence[Cell]) -> Table:
 
 def _not_reproduced(cells: Sequence[Cell]) -> Table:
     columns = ("mean", "paper mean", "difference", "z")
-    expected, _ = expected_within(len(cells), cells[0].ours.runs)
+    runs = cells[0].ours.runs
+    expected, _ = expected_within(len(cells), runs)
     return Table(
         "mnist_not_reproduced",
         "Cells in which the means differ by more than 2 standard errors",
@@ -243,9 +314,150 @@ def _not_reproduced(cells: Sequence[Cell]) -> Table:
             if cell.is_within is False and cell.paper and cell.comparison
         ],
         f"Even with the authors' own program, about {len(cells) - expected:.0f} of the "
-        f"{len(cells)} cells are expected here.",
+        f"{len(cells)} cells ({1 - expected / len(cells):.1%} with {runs} seeds) are expected.",
         {name: "+.2f" if name in ("difference", "z") else ".2f" for name in columns},
     )
+
+
+def _side_by_side(cells: Sequence[Cell]) -> Table:
+    """Return the table in the paper's form: a row for each width, the models side by side."""
+    rows: dict[Row, list[Any]] = {}
+    for cell in cells:
+        numbers = (cell.paper and cell.paper.mean, cell.ours.mean, cell.z)
+        rows.setdefault(cell.key[:3], []).extend(numbers)
+    columns = [f"{name}{model.upper()}" for model in MODELS for name in ("paper ", "", "z ")]
+    return Table(
+        SIDE_BY_SIDE,
+        "The paper's table and ours",
+        (*PLACE[:3], *columns),
+        [(*row, *numbers) for row, numbers in rows.items()],
+        "Mean test accuracy in percent. z is the difference of the means in standard errors of "
+        "this difference.",
+        {name: "+.1f" if name.startswith("z") else ".2f" for name in columns},
+    )
+
+
+def _summary(cells: Sequence[Cell], name: str) -> Table:
+    """Return the means over the widths for each block of images and epochs."""
+    columns = [f"{name}{model.upper()}" for model in MODELS for name in ("", "paper ")]
+    return Table(
+        f"{name}_summary",
+        "The table condensed: means over the widths",
+        (*PLACE[:2], *columns, "cells", "within 2"),
+        [
+            (
+                *block,
+                *(mean for model in MODELS for mean in _means(some, model)),
+                len(some),
+                sum(bool(cell.is_within) for cell in some) if some[0].paper else None,
+            )
+            for block, some in _blocks_of(cells).items()
+        ],
+        "Mean test accuracy in percent, and how many cells are within 2 standard errors.",
+        dict.fromkeys(columns, ".2f"),
+    )
+
+
+def _blocks_of(cells: Sequence[Cell]) -> dict[Block, list[Cell]]:
+    blocks: dict[Block, list[Cell]] = {}
+    for cell in cells:
+        blocks.setdefault(cell.key[:2], []).append(cell)
+    return blocks
+
+
+def _means(cells: Sequence[Cell], model: str) -> tuple[float, float | None]:
+    """Return our mean and the paper's over the cells of a model."""
+    mine = [cell for cell in cells if cell.key[3] == model]
+    printed = [cell.paper.mean for cell in mine if cell.paper]
+    ours = float(np.mean([cell.ours.mean for cell in mine]))
+    return ours, float(np.mean(printed)) if printed else None
+
+
+def _main_result(cells: Sequence[Cell], claims: Sequence[Claim], compared: bool) -> Headline:
+    if not compared:
+        return Headline("mnist: cells that agree", f"{len(cells)} cells", "-", Verdict.UNKNOWN)
+    within = sum(bool(cell.is_within) for cell in cells)
+    found = f"{within} of {len(cells)} cells"
+    return headline(
+        claims, "table-means", "mnist: means of Table IV that agree", "180 cells", found
+    )
+
+
+def findings(cells: Sequence[Cell], compared: bool) -> list[str]:
+    """Return sentences about the agreement with the paper, and the gains of both models."""
+    gains = {model: _gains(cells, model) for model in ("qnn", "rpqnn")}
+    texts = [
+        f"The {model.upper()} is more accurate than the ANN in "
+        f"{sum(ours > 0 for ours, _ in mine.values())} of {len(mine)} blocks of images and epochs: "
+        + ", ".join(_gain_text(block, mine[block]) for block in _ends(mine))
+        + "."
+        for model, mine in gains.items()
+    ]
+    if not compared:
+        return texts
+    within, runs = sum(bool(cell.is_within) for cell in cells), cells[0].ours.runs
+    expected, _ = expected_within(len(cells), runs)
+    agreement = (
+        f"{within} of {len(cells)} mean accuracies of Table IV agree with the paper's within 2 "
+        f"standard errors. With {runs} seeds, about {expected:.0f} are expected even from the "
+        "authors' own program. The paper does not state the scaling and the initial values, so "
+        "ours were fitted to its table."
+    )
+    return [agreement, *texts]
+
+
+def _gains(cells: Sequence[Cell], model: str) -> dict[Block, tuple[float, float | None]]:
+    """Return a model's mean gain over the ANN in each block, ours and the paper's."""
+    gains = {}
+    for block, some in _blocks_of(cells).items():
+        (ours, paper), (ann, paper_ann) = (_means(some, name) for name in (model, "ann"))
+        printed = None if paper is None or paper_ann is None else paper - paper_ann
+        gains[block] = (ours - ann, printed)
+    return gains
+
+
+def _ends(gains: Mapping[Block, tuple[float, float | None]]) -> list[Block]:
+    """Return the blocks with the largest and the smallest of our gains."""
+    return [pick(gains, key=lambda block: gains[block][0]) for pick in (max, min)]
+
+
+def _gain_text(block: Block, gain: tuple[float, float | None]) -> str:
+    ours, paper = gain
+    printed = "" if paper is None else f" (paper: {paper:+.1f})"
+    return f"{ours:+.1f} points{printed} with {block[0]} images and {block[1]} epochs"
+
+
+def _described(cells: Sequence[Cell]) -> dict[str, str]:
+    """Return what the figures show."""
+    gains = {
+        model.upper(): ", ".join(
+            _gain_text(block, gain) for block, gain in _gains(cells, model).items()
+        )
+        for model in ("qnn", "rpqnn")
+    }
+    last = {model: [cell.ours.mean for cell in cells if cell.key[3] == model] for model in MODELS}
+    spans = ", ".join(
+        f"{model.upper()} from {min(means):.1f} to {max(means):.1f} %"
+        for model, means in last.items()
+    )
+    found = {
+        "accuracy": "A panel for each number of images and epochs, with accuracy against hidden "
+        f"neurons: {spans}. The lines rise with images, epochs and neurons and come closer.",
+        "gain": "A panel for each number of images, with a line for each model. Mean gains: "
+        + "; ".join(f"{model} {text}" for model, text in gains.items()),
+        "parameters": "A panel for each number of images. With as many parameters, the QNN is "
+        "mostly above the ANN; the quadratic layer adds few parameters to the first layer's.",
+    }
+    z = {cell.key: cell.z for cell in cells if cell.z is not None}
+    if z:
+        farthest = max(z, key=lambda key: abs(z[key]))
+        found["differences"] = (
+            "Three grids of numbers, one for each model, with a column for each number of images "
+            f"and epochs and a row for each width. {sum(abs(one) <= 2 for one in z.values())} of "
+            f"{len(z)} are between -2 and 2; the farthest is {z[farthest]:+.1f} "
+            f"({row_name(farthest)} {farthest[3].upper()})."
+        )
+    return found
 
 
 def _rows_below(cells: Sequence[Cell], accuracies: Accuracies) -> Table:
@@ -371,13 +583,6 @@ def figures(cells: Sequence[Cell], data: ImageData, compared: bool) -> dict[str,
         return cell.paper.mean if cell.paper else float("nan")
 
     drawn = {
-        "accuracy": _panels(
-            cells,
-            ("hidden neurons", lambda cell: cell.key[2]),
-            ("test accuracy, %", lambda cell: cell.ours.mean),
-            paper=paper_mean if compared else None,
-            error=lambda cell: cell.ours.std or 0.0,
-        ),
         "gain": _panels(
             [cell for cell in cells if cell.key[1] == epochs[0]],
             ("hidden neurons", lambda cell: cell.key[2]),
@@ -388,6 +593,13 @@ def figures(cells: Sequence[Cell], data: ImageData, compared: bool) -> dict[str,
             paper=(lambda cell: paper_mean(cell) - paper_mean(ann[cell.key[:3]]))
             if compared
             else None,
+        ),
+        "accuracy": _panels(
+            cells,
+            ("hidden neurons", lambda cell: cell.key[2]),
+            ("test accuracy, %", lambda cell: cell.ours.mean),
+            paper=paper_mean if compared else None,
+            error=lambda cell: cell.ours.std or 0.0,
         ),
         "parameters": _panels(
             [cell for cell in cells if cell.key[1] == epochs[-1]],
