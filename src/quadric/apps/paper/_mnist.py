@@ -378,9 +378,7 @@ def _main_result(cells: Sequence[Cell], claims: Sequence[Claim], compared: bool)
         return Headline("mnist: cells that agree", f"{len(cells)} cells", "-", Verdict.UNKNOWN)
     within = sum(bool(cell.is_within) for cell in cells)
     found = f"{within} of {len(cells)} cells"
-    return headline(
-        claims, "table-means", "mnist: means of Table IV that agree", "180 cells", found
-    )
+    return headline(claims, "table-means", "mnist: Table IV, means that agree", "180 cells", found)
 
 
 def findings(cells: Sequence[Cell], compared: bool) -> list[str]:

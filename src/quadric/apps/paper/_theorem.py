@@ -177,7 +177,7 @@ def run(context: Context) -> Outcome:
             + ("." if separated else f": {proof}.")
         ],
         headline=headline(
-            claims, "cluster-theorem", "theorem: sets of clusters separated", "all", found
+            claims, "cluster-theorem", "theorem: cluster sets separated", "all", found
         ),
         descriptions={
             "theorem": "Left: five groups of points, each inside its own ellipse; no two ellipses "
