@@ -86,7 +86,7 @@ def test_the_page_is_escaped_and_self_contained(page):
 def test_the_page_and_claims_csv_contain_every_claim(page, outcome, tmp_path):
     html = page.read_text()
     rows = read_rows((tmp_path / "claims.csv").read_text().splitlines())
-    assert rows == judge(outcome.claims)
+    assert [row.finding for row in rows] == [row.finding for row in judge(outcome.claims)]
     assert [row.id for row in rows] == list(statements())
     for row in rows:
         assert f'<tr id="claim-{row.id}">' in html
@@ -101,7 +101,8 @@ def test_the_page_and_claims_csv_contain_every_claim(page, outcome, tmp_path):
     not_run = [row for row in rows if not row.was_run]
     judges = [one for one in statements().values() if one.experiment or one.study]
     assert len(not_run) == len(judges) - 3
-    assert f"{len(not_run)} of them because their experiments are not part" in html
+    papers = [row for row in not_run if row.kind not in ("question", "background")]
+    assert f"{len(papers)} of them because their experiments are not part" in html
     with (tmp_path / "claims.csv").open() as file:
         assert tuple(next(csv.reader(file))) == COLUMNS
 

@@ -182,17 +182,21 @@ class Table:
 
 @dataclass(frozen=True)
 class Headline:
-    """The main result of an experiment in one line: what is measured, in the paper and by us."""
+    """The main result of an experiment in one line: what is measured, in the paper and by us.
+
+    `verdict` is that on the statement with the id `claim`, if it belongs to one.
+    """
 
     what: str
     paper: str
     ours: str
     verdict: Verdict
+    claim: str = ""
 
 
 def headline(claims: Sequence[Claim], name: str, what: str, paper: str, ours: str) -> Headline:
     """Return the main result with the verdict on the claim of this id, to which it belongs."""
-    return Headline(what, paper, ours, next(one.verdict for one in claims if one.id == name))
+    return Headline(what, paper, ours, next(one.verdict for one in claims if one.id == name), name)
 
 
 @dataclass

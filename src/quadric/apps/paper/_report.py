@@ -15,7 +15,7 @@ from typing import Any
 from joblib import cpu_count
 
 from quadric.apps.paper._claims import COLUMNS, KINDS, counts, judge
-from quadric.apps.paper._experiment import Outcome, Verdict
+from quadric.apps.paper._experiment import NEEDS_FULL, Outcome, Verdict
 from quadric.apps.paper._mnist import SIDE_BY_SIDE
 from quadric.apps.paper.sweep import environment
 from quadric.utils import require, write_whole
@@ -65,7 +65,13 @@ def write_report(outcomes: Sequence[Outcome], directory: Path, about: dict[str, 
             (title, [row for row in claims if row.kind == kind]) for kind, title in KINDS.items()
         ],
         classes=CLASSES,
-        texts={row.id: row.claim for row in claims},
+        statements={row.id: row for row in claims},
+        slips=sum(
+            row.finding.verdict is Verdict.FAILS
+            for row in of_the_paper
+            if row.kind in ("misprint", "count")
+        ),
+        needs_full=sum(NEEDS_FULL in row.finding.ours for row in of_the_paper),
         not_run=sum(not row.was_run for row in of_the_paper),
         is_about_the_paper=is_about_the_paper,
     )

@@ -241,7 +241,8 @@ def _print_row(outcome: Outcome, *, as_json: bool) -> None:
         print_json({"experiments": [_plain(outcome)], "command": sys.argv[1:]})
         return
     console = make_console()
-    console.print(f"{outcome.title}. {outcome.summary}")
+    console.print(outcome.title)
+    console.print(outcome.summary)
     console.print(plain_table(outcome.tables[0]))
     console.print(outcome.tables[0].note)
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 WIDTH = 80
 MOST_SHOWN = 60  # rows on the terminal; the report has all rows
+MOST_LISTED = 4  # results that do not hold, and lines of claims with the same recorded verdict
 FEW = 4  # outcomes whose findings are printed in sentences
 # by verdict: a short word, and a style
 WORDS = {
@@ -43,6 +44,7 @@ WORDS = {
 }
 # kinds of claims that are counted, not listed
 KINDS = {
+    "experiment": "result",
     "misprint": "misprint",
     "count": "count",
     "mathematics": "derivation",
@@ -128,7 +130,8 @@ def print_screen(
 def _lines(outcomes: Sequence[Outcome], statements: Sequence[Statement]) -> Iterator[str | Text]:
     from quadric.apps.paper import EXPERIMENTS
 
-    yield from _headlines(outcomes)
+    by_id = {statement.id: statement for statement in statements}
+    yield from _headlines(outcomes, by_id)
     if len(outcomes) <= FEW:
         for outcome in outcomes:
             for finding in outcome.findings:
@@ -136,7 +139,6 @@ def _lines(outcomes: Sequence[Outcome], statements: Sequence[Statement]) -> Iter
     for table in (table for outcome in outcomes for table in outcome.tables):
         if table.name.endswith("_summary"):
             yield from _blocks(table)
-    by_id = {statement.id: statement for statement in statements}
     judged = [by_id[claim.id] for outcome in outcomes for claim in outcome.claims]
     is_complete = len(outcomes) == len(EXPERIMENTS)
     yield from _failures(judged, statements if is_complete else ())
@@ -147,29 +149,35 @@ def _lines(outcomes: Sequence[Outcome], statements: Sequence[Statement]) -> Iter
         yield f"Not run: the studies (--studies); recorded: {counts}"
 
 
-def _headlines(outcomes: Sequence[Outcome]) -> Iterator[Text]:
+def _headlines(outcomes: Sequence[Outcome], by_id: Mapping[str, Statement]) -> Iterator[Text | str]:
+    """Return a line for each outcome; a star marks a verdict that this run did not reach."""
     headlines = [outcome.headline for outcome in outcomes if outcome.headline]
-    widths = (
-        [
-            max(len(heading), *(len(getattr(one, heading)) for one in headlines))
-            for heading in ("what", "paper", "ours")
-        ]
-        if headlines
-        else []
-    )
+    if not headlines:
+        return
+    cells = [("", "paper", "ours"), *((one.what, one.paper, one.ours) for one in headlines)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
 
     def line(*cells: str) -> str:
-        return " ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)) + " "
+        return " ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
 
-    if headlines:
-        yield Text(line("", "paper", "ours") + "verdict", "bold")
-    for one in headlines:
-        yield Text.assemble(line(one.what, one.paper, one.ours), WORDS[one.verdict])
+    yield Text(line(*cells[0]) + " verdict", "bold")
+    any_recorded = False
+    for one, shown in zip(headlines, cells[1:], strict=True):
+        word, style = WORDS[one.verdict]
+        recorded = by_id[one.claim].recorded if one.claim else None
+        if is_recorded := word == "not judged" and recorded is not None:
+            word = WORDS[recorded.verdict][0]
+        any_recorded |= is_recorded
+        yield Text.assemble(line(*shown), "*" if is_recorded else " ", (word, style))
+    if any_recorded:
+        yield "* recorded from the committed full run, not judged by this run"
 
 
 def _blocks(table: ResultTable) -> Iterator[Text | str]:
     """Return the MNIST table condensed: a line for each number of images and epochs."""
-    yield Text("Table IV, mean over the widths: ours and the paper's accuracy, %", "bold")
+    name = table.name.removesuffix("_summary")
+    title = "Table IV" if name == "mnist" else f"The grid of Table IV with {name}"
+    yield Text(f"{title}: mean accuracy over the widths, in percent", "bold")
     yield "images epochs    ANN  paper     QNN  paper   RPQNN  paper   cells that agree"
     for row in table.rows:
         size, epochs, *means, cells, within = row
@@ -187,16 +195,18 @@ def _failures(judged: Sequence[Statement], others: Sequence[Statement]) -> Itera
     results = [one for one in fails if one.kind == "experiment"]
     if fails or others:
         yield Text("Does not hold", "bold")
-    for one in results:
+    shown = results[:MOST_LISTED]
+    for one in shown:
         yield from textwrap.wrap(f"- {one.claim}", WIDTH, subsequent_indent="  ")
     kinds = [
         one.kind
         for one in others or fails
-        if one.finding.verdict == "does not hold" and one not in results
+        if one.finding.verdict == "does not hold" and one not in shown
     ]
     if kinds:
         counts = ", ".join(counted(kinds.count(kind), KINDS[kind]) for kind in dict.fromkeys(kinds))
-        yield f"- also {counts}: see --details"
+        text = f"- also {counts}: see --details"
+        yield from textwrap.wrap(text, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
 
 
 def _unjudged(judged: Sequence[Statement]) -> Iterator[Text | str]:
@@ -210,6 +220,8 @@ def _unjudged(judged: Sequence[Statement]) -> Iterator[Text | str]:
                 WIDTH,
                 subsequent_indent=" " * 13,
                 break_on_hyphens=False,
+                max_lines=MOST_LISTED,
+                placeholder=" ...",
             )
 
 
