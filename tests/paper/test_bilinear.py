@@ -28,6 +28,7 @@ from quadric.files import load
 from tests.support import warm
 from tests.support.bilinear_process import SMALL, context, images
 from tests.support.commands import command
+from tests.support.outcomes import check_presentation
 from tests.support.run_logs import lines
 
 torch = pytest.importorskip("torch")
@@ -219,6 +220,7 @@ def test_a_run_compares_both_data_sets_and_gives_the_same_numbers_again(store, s
     assert radii.columns[4:] == ("certified at 0.5, %",)
     json.dumps([table.rows for table in first.tables])
     assert first.figures.keys() == first.captions.keys()
+    check_presentation(first)
     assert {f"bilinear_eigenvectors_{name}" for name in ("mnist", "fashion_mnist")} < set(
         first.figures
     )

@@ -451,11 +451,11 @@ def _study(module: str, torch_for: str = "", **needs: bool) -> Experiment:
 
 
 EXPERIMENTS = {
-    "xor": _experiment("_xor", 2, 2),
+    "xor": _experiment("_xor", 4, 4),
     "clusters": _experiment("_clusters", 20, 230),
     "mnist": Experiment(_later("_mnist", "run"), _later("_mnist", "estimate"), True, True),
-    "timing": _experiment("_timing", 8, 8, needs_images=True),
-    "complexity": _experiment("_complexity", 3, 8),
+    "timing": _experiment("_timing", 5, 8, needs_images=True),
+    "complexity": _experiment("_complexity", 2, 8),
     "theorem": _experiment("_theorem", 8, 50),
     "ablation": _study("_ablation", needs_images=True),
 }
