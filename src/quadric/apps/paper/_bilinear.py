@@ -18,6 +18,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from quadric import Network, load, save
+from quadric.apps.paper._bilinear_figures import eigenvector_figure
 from quadric.apps.paper._experiment import (
     Context,
     Finished,
@@ -70,13 +71,6 @@ VARIANTS = {
 }
 TITLES = {variant: title for variant, (title, _, _) in VARIANTS.items()}
 NAMES = {"mnist": "MNIST", "fashion_mnist": "Fashion-MNIST"}
-# The names of the classes, by data set; other classes are numbered.
-CLASSES = {
-    "fashion_mnist": (
-        *("T-shirt", "trousers", "pullover", "dress", "coat"),
-        *("sandal", "shirt", "sneaker", "bag", "ankle boot"),
-    )
-}
 
 
 # ---- training and measures -----------------------------------------------------------------------
@@ -587,7 +581,7 @@ def eigenvector_figures(
             for task in part.tasks
             if task.seed == seed
         }
-        networks = {variant: load(path) for variant, path in paths.items() if path.exists()}
+        networks = {TITLES[kind]: load(path) for kind, path in paths.items() if path.exists()}
         if networks:
             figures[f"bilinear_eigenvectors_{data.name}"] = eigenvector_figure(networks, data)
             captions[f"bilinear_eigenvectors_{data.name}"] = (
@@ -596,36 +590,3 @@ def eigenvector_figures(
                 "negative, raises the score of the class."
             )
     return figures, captions
-
-
-def eigenvector_figure(networks: Mapping[str, Network], data: ImageData) -> Figure:
-    """Draw the eigenvector with the largest positive eigenvalue of every class, by variant."""
-    strongest = {variant: positive_images(network, data) for variant, network in networks.items()}
-    count = len(next(iter(strongest.values())))
-    classes = CLASSES.get(data.name, tuple(map(str, range(count))))
-    size = 0.92 * count + 1.0, 0.98 * len(strongest) + 0.25
-    figure, axes = new_figure(*size, len(strongest), count, squeeze=False)
-    for row, (variant, images) in zip(axes, strongest.items(), strict=True):
-        for ax, image in zip(row, images, strict=True):
-            limit = float(np.abs(image).max()) or 1.0
-            ax.imshow(image, cmap="RdBu_r", vmin=-limit, vmax=limit, interpolation="nearest")
-            ax.set(xticks=[], yticks=[])
-            ax.spines[:].set_visible(False)
-        row[0].set_ylabel(TITLES[variant].replace(" and ", "\nand "), fontsize=8)
-    for ax, name in zip(axes[0], classes, strict=True):
-        ax.set_title(name, fontsize=8)
-    return figure
-
-
-def positive_images(network: Network, data: ImageData) -> list[Array]:
-    """Return the eigenvector with the largest eigenvalue of every class, as images.
-
-    The sign of an eigenvector is arbitrary. It is chosen so that the product with the mean image of
-    the class is positive.
-    """
-    images = []
-    for label, pairs in enumerate(spectrum(network, centered=False).positive):
-        mean = data.X_train[data.y_train == label].mean(axis=0)
-        vector = pairs.eigenvectors[0] if len(pairs.eigenvectors) else np.zeros(len(mean))
-        images.append((vector if vector @ mean >= 0 else -vector).reshape(data.shape))
-    return images

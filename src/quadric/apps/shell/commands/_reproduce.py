@@ -270,10 +270,8 @@ def _run(
     if seconds > 5:
         text = f"{seconds / 60:.0f} minutes" if seconds > 90 else f"{seconds:.0f} seconds"
         threads = counted(context.jobs, "thread")
-        stderr.print(
-            f"About {text} with {threads}, less if runs are already stored. The first run after "
-            "an installation also compiles, which takes up to a minute."
-        )
+        stderr.print(f"About {text} with {threads}, less if runs are already stored.")
+        stderr.print("The first run after an installation compiles for up to a minute more.")
     with contextlib.ExitStack() as stack:
         if any(experiment.needs_store for experiment in chosen.values()):
             # opened first, so that an unusable store is reported immediately
