@@ -77,24 +77,23 @@ def _gain_text(block: Block, gain: tuple[float, float | None]) -> str:
 
 def descriptions(cells: Sequence[Cell]) -> dict[str, str]:
     """Return what the figures show."""
-    gains = {
-        model.upper(): ", ".join(
-            _gain_text(block, gain) for block, gain in _gains(cells, model).items()
+    epochs = sorted({cell.key[1] for cell in cells})
+    gains = "; ".join(
+        f"{model.upper()} "
+        + ", ".join(
+            _gain_text(block, gain)
+            for block, gain in _gains(cells, model).items()
+            if block[1] == epochs[0]
         )
         for model in ("qnn", "rpqnn")
-    }
-    last = {model: [cell.ours.mean for cell in cells if cell.key[3] == model] for model in MODELS}
-    spans = ", ".join(
-        f"{model.upper()} from {min(means):.1f} to {max(means):.1f} %"
-        for model, means in last.items()
     )
     found = {
+        "gain": "A panel for each number of images, with a line for each model and the ANN at 0. "
+        f"Gains, averaged over the widths: {gains}.",
         "accuracy": "A panel for each number of images and epochs, with accuracy against hidden "
-        f"neurons: {spans}. The lines rise with images, epochs and neurons and come closer.",
-        "gain": "A panel for each number of images, with a line for each model. Mean gains: "
-        + "; ".join(f"{model} {text}" for model, text in gains.items()),
-        "parameters": "A panel for each number of images. With as many parameters, the QNN is "
-        "mostly above the ANN; the quadratic layer adds few parameters to the first layer's.",
+        f"neurons: {_spans(cells)}.",
+        "parameters": "A panel for each number of images, with accuracy against parameters after "
+        f"{epochs[-1]} epochs: {_spans([cell for cell in cells if cell.key[1] == epochs[-1]])}.",
     }
     z = {cell.key: cell.z for cell in cells if cell.z is not None}
     if z:
@@ -106,6 +105,19 @@ def descriptions(cells: Sequence[Cell]) -> dict[str, str]:
             f"({row_name(farthest)} {farthest[3].upper()})."
         )
     return found
+
+
+def _spans(cells: Sequence[Cell]) -> str:
+    """Return the lowest and the highest accuracy of each model, with their rows."""
+    texts = []
+    for model in MODELS:
+        means = {cell.ours.mean: cell.key for cell in cells if cell.key[3] == model}
+        (low, first), (high, last) = min(means.items()), max(means.items())
+        texts.append(
+            f"{model.upper()} from {low:.1f} % ({row_name(first)}) to {high:.1f} % "
+            f"({row_name(last)})"
+        )
+    return ", ".join(texts)
 
 
 CAPTIONS = {

@@ -115,7 +115,7 @@ def contrast(*terms: tuple[float, Sample]) -> Comparison:
     if error == 0:
         return Comparison(difference, 0.0, None, float(difference == 0))
     freedom = error**4 / sum(
-        variance**2 / (sample.runs - 1)
+        variance**2 / max(1, sample.runs - 1)  # a single run may have a known deviation
         for variance, (_, sample) in zip(variances, terms, strict=True)
     )
     t = difference / error
