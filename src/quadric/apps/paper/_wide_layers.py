@@ -190,8 +190,8 @@ def run(context: Context) -> Outcome:
         descriptions={
             "wide_layers": "Left: the share of training images that are right rises to 100 % "
             f"{_from(trained)}, and with the untrained layer (dashed) {_from(untrained)}. Right: "
-            f"the gain of a quadratic layer, with error bars, from {low:+.2f} points with {WIDTHS[0]} "
-            f"hidden neurons to {high:+.2f} with {WIDTHS[-1]}."
+            f"the gain of a quadratic layer, with error bars, from {low:+.2f} points with "
+            f"{WIDTHS[0]} hidden neurons to {high:+.2f} with {WIDTHS[-1]}."
         },
     )
 
