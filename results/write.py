@@ -2,6 +2,7 @@
 
     python -m results.write claims [REPORT ...]
     python -m results.write mnist REPORT COMMIT
+    python -m results.write runs NAME STORE COMMIT
     python -m results.write bilinear STORE COMMIT [--full] [--load TEXT]
 
 REPORT is a directory that `quadric reproduce --full --out REPORT` has written, and STORE the file
@@ -9,7 +10,8 @@ runs.sqlite of `quadric reproduce bilinear`. COMMIT is the commit at which the c
 
 `claims` writes claims.csv and docs/claims.md. If several runs judge a claim, the last one counts;
 without a REPORT, the stored verdicts are kept and only the claims that the list judges itself are
-updated. `mnist` writes mnist.csv and mnist.md. `bilinear` writes bilinear.md, and the tables with
+updated. `mnist` writes mnist.csv and mnist.md. `runs` writes the accuracies of all runs of
+mnist, ablation or cnn-head to runs/. `bilinear` writes bilinear.md, and the tables with
 all digits and the figures to bilinear/. Data sets of which a run is missing are left out.
 """
 
@@ -29,7 +31,9 @@ from quadric.apps.paper import (
     Store,
     Table,
     Verdict,
+    _ablation,
     _bilinear,
+    _cnn_head,
     statements,
 )
 from quadric.apps.paper._bilinear import NAMES
@@ -42,14 +46,15 @@ from quadric.apps.paper._claims import (
     in_words,
     judge,
 )
-from quadric.apps.paper._experiment import Claim, Part
+from quadric.apps.paper._experiment import NAMES as MODEL_OF, Claim, Part
 from quadric.apps.paper._mnist_claims import (
     RULE,
+    Accuracies,
     Cell,
+    accuracies_of,
+    cells_of,
     claims_of,
-    compare,
     paper_table,
-    read_table,
 )
 
 RESULTS = Path(__file__).parent
@@ -166,7 +171,7 @@ def write_claims(reports: Sequence[Path]) -> None:
 # ---- the MNIST table -----------------------------------------------------------------------------
 
 
-def results_of(cells: Sequence[Cell]) -> str:
+def results_of(cells: Sequence[Cell], accuracies: Accuracies | None = None) -> str:
     """Return the claims and the cells that are not reproduced as Markdown."""
     lines = [
         "## Claims",
@@ -176,7 +181,7 @@ def results_of(cells: Sequence[Cell]) -> str:
         "| claim | the paper's numbers | verdict | our numbers | verdict |",
         "|---|---|---|---|---|",
     ]
-    for claim in claims_of(cells, compared=True):
+    for claim in claims_of(cells, True, accuracies):
         lines.append(
             f"| {statements()[claim.id].claim} | {claim.paper} | {claim.paper_verdict} | "
             f"{claim.ours} | {claim.verdict} |"
@@ -214,21 +219,75 @@ def write_mnist(report: Path, commit: str) -> None:
     steps = sum(run.result.visited for run in runs)
     seeds = sorted({run.task.seed for run in runs})
     processors = ", ".join(sorted({run.environment.cpu for run in runs}))
-    cells = compare(
-        read_table(table.read_text(encoding="utf-8").splitlines(), len(seeds)), paper_table()
-    )
+    cells = cells_of(runs, Recipe(), paper_table())
     text = (
         "# The full MNIST table\n\n"
-        f"`quadric reproduce mnist --full --first-seed {seeds[0]}` at commit {commit}; "
+        f"`quadric reproduce mnist --full --seeds {len(seeds)} --first-seed {seeds[0]}` at commit "
+        f"{commit}; "
         f"{processors}, 2 cores with other load. {len(runs)} runs, seeds {seeds[0]} to "
         f"{seeds[-1]}, {steps / 1e6:.1f} million SGD steps in {seconds:.0f} s from the first "
         "finished run to the last. The recipe was chosen before these seeds were run. "
         "[mnist.csv](mnist.csv) contains mean, standard deviation, best and worst of every cell "
         "next to the paper's, and z, the difference of the means in standard errors.\n\n"
-        + results_of(cells)
+        + results_of(cells, accuracies_of(runs, Recipe()))
     )
     (RESULTS / "mnist.md").write_text(text, encoding="utf-8")
     print(text)
+
+
+# ---- single runs ---------------------------------------------------------------------------------
+
+STUDIES_WITH_RUNS = {"ablation": _ablation, "cnn-head": _cnn_head}
+
+
+def write_runs(name: str, path: Path, commit: str) -> None:
+    """Write the accuracies of all runs of the MNIST table or of a study."""
+    data = datasets.mnist()
+    with Store(path, read_only=True) as store:
+        if name == "mnist":
+            methods = {Recipe(): [f"after {epochs} epochs" for epochs in Recipe().epochs]}
+        else:
+            parts = STUDIES_WITH_RUNS[name].parts(Context(full=True, images=data))
+            methods = {part.study: part.study.measures for part in parts}
+        rows = [
+            (run.task.size, run.task.hidden, run.task.kind, run.task.seed, measure, 100 * accuracy)
+            for method, measures in methods.items()
+            for run in store.runs(method, data.checksum)
+            for measure, accuracy in zip(measures, run.result.accuracies, strict=True)
+        ]
+    seeds = sorted({row[3] for row in rows})
+    command = f"quadric reproduce {name} --full --seeds {len(seeds)} --first-seed {seeds[0]}"
+    table = RESULTS / "runs" / f"{name}.csv"
+    table.parent.mkdir(exist_ok=True)
+    numbers = [(*row[:5], f"{row[5]:.2f}") for row in sorted(rows)]
+    write_csv(table, [RUN_COLUMNS, *numbers])
+    table.with_suffix(".md").write_text(
+        f"`{command}` at commit {commit}, {len(rows)} numbers: accuracies in percent on the 10 000 "
+        f"test images of MNIST.\n",
+        encoding="utf-8",
+    )
+    print(f"{table}: {len(rows)} numbers")
+
+
+RUN_COLUMNS = ("images", "hidden", "kind", "seed", "measured", "accuracy")
+
+
+def read_runs(name: str) -> dict[tuple[int, int, str, str], dict[int, float]]:
+    """Return the accuracies of committed runs by (images, hidden, kind, measured) and seed."""
+    found: dict[tuple[int, int, str, str], dict[int, float]] = {}
+    text = (RESULTS / "runs" / f"{name}.csv").read_text(encoding="utf-8")
+    for row in csv.DictReader(text.splitlines()):
+        key = (int(row["images"]), int(row["hidden"]), row["kind"], row["measured"])
+        found.setdefault(key, {})[int(row["seed"])] = float(row["accuracy"])
+    return found
+
+
+def read_mnist_runs() -> Accuracies:
+    """Return the accuracies of the committed runs of the MNIST table, as `accuracies_of`."""
+    return {
+        (size, int(measured.split()[1]), hidden, MODEL_OF[kind]): runs
+        for (size, hidden, kind, measured), runs in read_runs("mnist").items()
+    }
 
 
 # ---- bilinear MLPs -------------------------------------------------------------------------------
@@ -313,6 +372,10 @@ def main() -> None:
     results = parser.add_subparsers(dest="results", required=True)
     results.add_parser("claims").add_argument("reports", type=Path, nargs="*")
     mnist, bilinear = results.add_parser("mnist"), results.add_parser("bilinear")
+    runs = results.add_parser("runs")
+    runs.add_argument("name", choices=["mnist", *STUDIES_WITH_RUNS])
+    runs.add_argument("store", type=Path)
+    runs.add_argument("commit")
     mnist.add_argument("report", type=Path)
     mnist.add_argument("commit")
     bilinear.add_argument("store", type=Path)
@@ -324,6 +387,8 @@ def main() -> None:
         write_claims(given.reports)
     elif given.results == "mnist":
         write_mnist(given.report, given.commit)
+    elif given.results == "runs":
+        write_runs(given.name, given.store, given.commit)
     else:
         write_bilinear(given.store, given.commit, full=given.full, load=given.load)
 

@@ -132,7 +132,7 @@ def small(monkeypatch):
     monkeypatch.setitem(wide_layers.SETTINGS, "max_iter", 60)
     few = {"two moons": (60, 2, 2, 3), "two circles": (60, 2, 2, 3)}
     monkeypatch.setattr(fewer_layers, "DATA", few)
-    monkeypatch.setattr(cnn_head, "SIZES", {100: ((1, 2), 1)})
+    monkeypatch.setattr(cnn_head, "SIZES", {100: (1, 2)})
     monkeypatch.setattr(cnn_head, "FEATURES", 4)
     monkeypatch.setitem(recurrent.SETTINGS, "steps", 3)
 
@@ -283,20 +283,25 @@ def test_the_advantage_of_a_quadratic_layer_must_vanish_in_wide_layers():
 
 
 @pytest.mark.parametrize(
-    ("gains", "verdict"),
+    ("early", "late", "verdict"),
     [
-        ((3, 3, 0), Verdict.HOLDS),
-        ((3, 0, 0), Verdict.CONDITIONALLY),
-        ((0, 0, 0), Verdict.UNKNOWN),
-        ((3, 3, -3), Verdict.FAILS),
+        (1.0, 1.0, Verdict.HOLDS),
+        (1.0, 0.0, Verdict.CONDITIONALLY),
+        (0.0, 0.0, Verdict.UNKNOWN),
+        (-1.0, 0.0, Verdict.FAILS),
+        (1.0, -1.0, Verdict.UNKNOWN),
     ],
 )
-def test_a_head_is_judged_only_by_significant_differences(gains, verdict):
-    found = {
-        (600, 16, head, measure): Sample(90 + gain * (head != "linear"), 1.0, 95, 85, 20)
-        for measure, gain in zip("abc", gains, strict=True)
-        for head in cnn_head.HEADS
-    }
+def test_a_head_is_judged_by_paired_differences_over_all_sizes(early, late, verdict):
+    rng = np.random.default_rng(0)
+    found = {}
+    for size, measures in cnn_head.SIZES.items():
+        for epochs, gain in zip(measures, (early, late), strict=True):
+            common, noise = rng.normal(85, 5, 30), rng.normal(0, 0.3, 30)
+            noise -= noise.mean()
+            for head in cnn_head.HEADS:
+                values = common + (head != "linear") * (gain + noise)
+                found[size, 16, head, f"after {epochs} epochs"] = dict(enumerate(values))
     assert cnn_head.claim(found, "quadratic", judged=True).verdict is verdict
     assert cnn_head.claim(found, "quadratic", judged=False).verdict is Verdict.UNKNOWN
 

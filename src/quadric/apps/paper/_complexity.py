@@ -252,7 +252,6 @@ def claims_of(
     counted: Sequence[tuple[Any, ...]], exponents: Sequence[tuple[Any, ...]]
 ) -> list[Claim]:
     """Judge the claims; the arguments are the rows of the tables of counts and growth."""
-    wrong = [f"{row[0]} {row[1]}" for row in counted if row[5] and row[:2] not in NOT_ERRORS]
     # by the paper's own counts; layer 1 of 784-30-10 has no backward pass
     A_BP = sum(printed("ann", step, 10, 30) for step in ("backward", "update"))
     omitted, literal = printed("ann", "update", 30, 784), exponents[-1][2]

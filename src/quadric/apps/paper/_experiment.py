@@ -337,15 +337,20 @@ def facts_of(finished: Finished) -> dict[str, Any]:
     }
 
 
-def samples(finished: Finished) -> dict[Group, Sample]:
-    """Return samples in percent by (*group, size, hidden, kind, measure), over the seeds."""
-    values: dict[Group, list[float]] = defaultdict(list)
+def by_seed(finished: Finished) -> dict[Group, dict[int, float]]:
+    """Return the runs in percent, by (*group, size, hidden, kind, measure) and seed."""
+    values: dict[Group, dict[int, float]] = defaultdict(dict)
     for part, runs in finished:
         for run in runs:
             place = (*part.group, run.task.size, run.task.hidden, run.task.kind)
             for measure, value in zip(part.study.measures, run.result.accuracies, strict=True):
-                values[*place, measure].append(100 * value)
-    return {key: sample_of(numbers) for key, numbers in values.items()}
+                values[*place, measure][run.task.seed] = 100 * value
+    return values
+
+
+def samples(finished: Finished) -> dict[Group, Sample]:
+    """Return samples in percent by (*group, size, hidden, kind, measure), over the seeds."""
+    return {key: sample_of([*numbers.values()]) for key, numbers in by_seed(finished).items()}
 
 
 def are_enough(cells: Samples) -> bool:

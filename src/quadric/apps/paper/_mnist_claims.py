@@ -29,6 +29,7 @@ from quadric.apps.paper._statistics import (
     adjust,
     compare_spread,
     contrast,
+    contrast_by_second,
     expected_maximum,
     holm,
     maximum_range,
@@ -62,13 +63,13 @@ class Cell:
     def comparison(self) -> Comparison | None:
         """Our mean minus the paper's, with the standard error of the difference.
 
-        A few runs do not determine a standard deviation: with fewer than `ENOUGH`, the printed one
-        stands for both.
+        With fewer than `ENOUGH` runs, the printed standard deviation stands for both.
         """
         if self.paper is None:
             return None
-        ours = replace(self.ours, std=self.paper.std) if self.ours.runs < ENOUGH else self.ours
-        return contrast((1, ours), (-1, self.paper))
+        if self.ours.runs < ENOUGH:
+            return contrast_by_second(self.ours, self.paper)
+        return contrast((1, self.ours), (-1, self.paper))
 
     @property
     def z(self) -> float | None:
@@ -295,18 +296,17 @@ def _test_rows(table: Any, rows: Sequence[Row], better: str, worse: str) -> Comp
 
 
 def _in_blocks(table: Samples | Accuracies, pairs: Sequence[tuple[str, str]]) -> Finding:
-    """Judge in which blocks the first model of each pair is significantly better."""
-    texts, signs = [], []
-    for better, worse in pairs:
-        tests = block_tests(table, better, worse)
-        found = {s: [block for block, test in tests.items() if test.sign == s] for s in (1, -1)}
-        signs += [test.sign for test in tests.values()]
+    """Judge in which blocks the first model of every pair is significantly better."""
+    tests = {pair: block_tests(table, *pair) for pair in pairs}
+    texts = []
+    for (better, worse), blocks in tests.items():
+        up, down = ([block for block in blocks if blocks[block].sign == s] for s in (1, -1))
         texts.append(
-            f"{better.upper()} against {worse.upper()}: better in {len(found[1])} of {len(tests)} "
-            f"blocks (images/epochs {_list(found[1])}), worse in {len(found[-1])} "
-            f"({_list(found[-1])})"
+            f"{better.upper()} against {worse.upper()}: better in {len(up)} of {len(blocks)} blocks "
+            f"(images/epochs {_list(up)}), worse in {len(down)} ({_list(down)})"
         )
-    return "; ".join(texts), Verdict.of(set(signs) == {1}, partly=1 in signs)
+    everywhere = [all(tests[pair][block].sign == 1 for pair in pairs) for block in blocks]
+    return "; ".join(texts), Verdict.of(all(everywhere), partly=any(everywhere))
 
 
 def _almost_the_same(samples: Samples) -> Finding:

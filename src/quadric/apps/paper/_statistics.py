@@ -115,11 +115,22 @@ def contrast(*terms: tuple[float, Sample]) -> Comparison:
     if error == 0:
         return Comparison(difference, 0.0, None, float(difference == 0))
     freedom = error**4 / sum(
-        variance**2 / max(1, sample.runs - 1)  # a single run may have a known deviation
+        variance**2 / (sample.runs - 1)
         for variance, (_, sample) in zip(variances, terms, strict=True)
     )
     t = difference / error
     return Comparison(difference, error, t, float(2 * stats.t.sf(abs(t), freedom)))
+
+
+def contrast_by_second(few: Sample, many: Sample) -> Comparison:
+    """Compare two means by the standard deviation of the second sample alone.
+
+    A few runs do not determine a standard deviation.
+    """
+    assert many.std
+    error = many.std * math.sqrt(1 / few.runs + 1 / many.runs)
+    t = (few.mean - many.mean) / error
+    return Comparison(t * error, error, t, float(2 * stats.t.sf(abs(t), many.runs - 1)))
 
 
 def paired(changes: Sequence[float]) -> Comparison:

@@ -115,33 +115,30 @@ def claims_of(seconds: Mapping[str, Array], compared: bool) -> list[Claim]:
 
     Other processes can only make a repetition slower.
     """
-    claims = []
-    for name, model, note, is_as_printed in (
-        ("qnn-time", "qnn", RATIO, lambda ratio: abs(ratio / printed_ratio("qnn") - 1) <= CLOSE),
-        (
-            "rpqnn-slightly-slower",
-            "rpqnn",
-            f"At most {SLIGHTLY} is accepted",
-            lambda ratio: ratio <= SLIGHTLY,
-        ),
-    ):
-        ratios = seconds[model] / seconds["ann"]
-        ratio = seconds[model].min() / seconds["ann"].min()
-        claims.append(
-            Claim(
-                name,
-                f"{printed_ratio(model):.2f} times as long",
-                f"{ratio:.2f} times as long in the compiled loop (single repetitions "
-                f"{ratios.min():.2f} to {ratios.max():.2f}). {note}"
-                + ("" if compared else "; not judged: the images are not MNIST"),
-                Verdict.of(
-                    is_as_printed(ratio), partly=model == "qnn" and ratio > 1, judged=compared
-                ),
-                Verdict.HOLDS,
-                f"best of {len(ratios)} repetitions in turn on one core",
-            )
+    ratios = {model: seconds[model] / seconds["ann"] for model in ("qnn", "rpqnn")}
+    best = {model: seconds[model].min() / seconds["ann"].min() for model in ratios}
+    qnn = Verdict.of(
+        abs(best["qnn"] / printed_ratio("qnn") - 1) <= CLOSE,
+        partly=best["qnn"] > 1,
+        judged=compared,
+    )
+    rpqnn = Verdict.of(best["rpqnn"] <= SLIGHTLY, judged=compared)
+    return [
+        Claim(
+            name,
+            f"{printed_ratio(model):.2f} times as long",
+            f"{best[model]:.2f} times as long in the compiled loop (single repetitions "
+            f"{ratios[model].min():.2f} to {ratios[model].max():.2f}). {note}"
+            + ("" if compared else "; not judged: the images are not MNIST"),
+            verdict,
+            Verdict.HOLDS,
+            f"best of {len(seconds['ann'])} repetitions in turn on one core",
         )
-    return claims
+        for name, model, note, verdict in (
+            ("qnn-time", "qnn", RATIO, qnn),
+            ("rpqnn-slightly-slower", "rpqnn", f"At most {SLIGHTLY} is accepted", rpqnn),
+        )
+    ]
 
 
 def printed_ratio(model: str) -> float:

@@ -165,10 +165,11 @@ def _headlines(outcomes: Sequence[Outcome], by_id: Mapping[str, Statement]) -> I
     for one, shown in zip(headlines, cells[1:], strict=True):
         word, style = WORDS[one.verdict]
         recorded = by_id[one.claim].recorded if one.claim else None
-        if is_recorded := word == "not judged" and recorded is not None:
+        if recorded is not None and word == "not judged":
             word = WORDS[recorded.verdict][0]
-        any_recorded |= is_recorded
-        yield Text.assemble(line(*shown), "*" if is_recorded else " ", (word, style))
+        star = " " if word == WORDS[one.verdict][0] else "*"
+        any_recorded |= star == "*"
+        yield Text.assemble(line(*shown), star, (word, style))
     if any_recorded:
         yield "* recorded from the committed full run, not judged by this run"
 
