@@ -16,7 +16,7 @@ from quadric.apps.paper.sweep import RECIPES, Recipe
 from quadric.datasets import _sources as sources
 from quadric.datasets._sources import ImageSource, UnavailableError
 from tests.support import warm
-from tests.support.commands import assert_error, command, process, strict_json
+from tests.support.commands import assert_error, assert_one_screen, command, process, strict_json
 
 
 @pytest.mark.slow
@@ -37,13 +37,6 @@ def test_reproduce_xor_writes_a_report(tmp_path):
     assert "hyperbola 3" in detailed
     assert "Other claims of the paper that do not hold" in detailed
     assert detailed.endswith("Report: pictures/index.html\n")
-
-
-def assert_one_screen(text):
-    """Check that a text has at most 45 lines of at most 80 characters."""
-    lines = text.splitlines()
-    assert len(lines) <= 45
-    assert max(len(line) for line in lines if not line.startswith("Report: ")) <= 80
 
 
 @pytest.mark.slow

@@ -85,7 +85,7 @@ def tasks_for(context: Context) -> list[Task]:
 def estimate(context: Context) -> float:
     """Estimate how many seconds all runs take."""
     per_epoch = sum(task.cost for task in tasks_for(context))
-    return per_epoch * 3e-9 * context.recipe.epochs[-1] / context.jobs
+    return per_epoch * 1e-9 * context.recipe.epochs[-1] / context.jobs
 
 
 def run(context: Context) -> Outcome:
