@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
 WIDTH = 80
 MOST_SHOWN = 60  # rows on the terminal; the report has all rows
-MOST_LISTED = 4  # results that do not hold, and lines of claims with the same recorded verdict
+MOST_LISTED = 4  # results that do not hold
+MOST_LINES = 5  # of claims with the same recorded verdict
 FEW = 4  # outcomes whose findings are printed in sentences
 # by verdict: a short word, and a style
 WORDS = {
@@ -221,7 +222,7 @@ def _unjudged(judged: Sequence[Statement]) -> Iterator[Text | str]:
                 WIDTH,
                 subsequent_indent=" " * 13,
                 break_on_hyphens=False,
-                max_lines=MOST_LISTED,
+                max_lines=MOST_LINES,
                 placeholder=" ...",
             )
 
