@@ -13,6 +13,7 @@ from quadric.apps.paper._mnist_claims import paper_table
 from quadric.apps.paper._statistics import Sample, sample_of
 from quadric.reference import _as_printed as as_printed, train_logistic, train_qnn, train_rpqnn
 from results.write import read_runs
+from tests.support.outcomes import check_presentation
 
 
 def neuron(theta):
@@ -163,6 +164,7 @@ def test_the_run_on_digits_is_labeled_and_not_judged(monkeypatch, tmp_path):
     monkeypatch.setattr(ablation, "train_clusters", lambda seeds, epochs: np.full((1, 2, 2), 60.0))
     with Store(tmp_path / "runs.sqlite") as store:
         outcome = ablation.run(Context(images=datasets.digits(), jobs=1, store=store))
+    check_presentation(outcome)
     assert [claim.id for claim in outcome.claims] == list(ablation.CLAIMS.values())
     assert {claim.verdict for claim in outcome.claims} == {Verdict.UNKNOWN}
     assert len(outcome.tables[0].rows) == 3 + len(ablation.PRINTED)

@@ -27,7 +27,8 @@ from quadric.errors import DatasetUnavailableError
 from quadric.files import load
 from tests.support import warm
 from tests.support.bilinear_process import SMALL, context, images
-from tests.support.commands import command
+from tests.support.commands import assert_one_screen, command
+from tests.support.outcomes import check_presentation
 from tests.support.run_logs import lines
 
 torch = pytest.importorskip("torch")
@@ -219,6 +220,7 @@ def test_a_run_compares_both_data_sets_and_gives_the_same_numbers_again(store, s
     assert radii.columns[4:] == ("certified at 0.5, %",)
     json.dumps([table.rows for table in first.tables])
     assert first.figures.keys() == first.captions.keys()
+    check_presentation(first)
     assert {f"bilinear_eigenvectors_{name}" for name in ("mnist", "fashion_mnist")} < set(
         first.figures
     )
@@ -319,7 +321,9 @@ def test_the_report_is_about_the_other_publication(tmp_path, small, monkeypatch)
     result = command("reproduce", "bilinear", "--jobs", "1", "--out", tmp_path)
     assert result.returncode == 0, result.stderr
     assert "Fashion-MNIST is not available and is left out: no network" in result.stderr
+    assert_one_screen(result.stdout)
     assert "0 of 4 mean accuracies" in " ".join(result.stdout.split())
+    assert "bilinear: within 0.3 points 4 accuracies 0 of 4 fails" in result.stdout
     page = (tmp_path / "index.html").read_text()
     assert "<h1>Reproduction of published results</h1>" in page
     assert "arXiv 2410.08417" in page

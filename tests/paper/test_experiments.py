@@ -19,6 +19,7 @@ from quadric.apps.paper import (
 from quadric.apps.paper._claims import Verdict
 from quadric.apps.paper._experiment import Table
 from quadric.reference import count_layer
+from tests.support.outcomes import check_presentation
 
 HOLDS, CONDITIONALLY = Verdict.HOLDS, Verdict.CONDITIONALLY
 FAILS, UNKNOWN = Verdict.FAILS, Verdict.UNKNOWN
@@ -40,6 +41,7 @@ def test_the_command_offers_every_experiment_and_study():
 
 def test_timing_compares_ratios_with_the_ann():
     outcome = timing.run(Context(images=datasets.digits()))
+    check_presentation(outcome)
     (table,) = outcome.tables
     rows = {row[0]: dict(zip(table.columns, row, strict=True)) for row in table.rows}
     assert rows["ANN"]["ratio"] == 1.0
@@ -60,6 +62,7 @@ def test_six_quadratic_neurons_separate_six_clusters_and_linear_ones_do_not(monk
     softmax = clusters.train("linear, softmax", 0, epochs=20)
     hidden = [clusters.train(f"{width} hidden, 6 linear", 0) for width in clusters.WIDTHS]
     outcome = clusters.outcome([quadratic, linear, softmax, *hidden], 100)
+    check_presentation(outcome)
     assert hidden[-1].thresholded > 99
     assert hidden[0].thresholded < 90
     assert verdicts(outcome) == {
@@ -99,6 +102,7 @@ def test_theorem_needs_a_condition_and_fewer_neurons_can_do(monkeypatch):
     monkeypatch.setattr(theorem, "COUNTS", (2, 3))
     monkeypatch.setattr(theorem, "DIMENSIONS", (2,))
     outcome = theorem.run(Context(jobs=1))
+    check_presentation(outcome)
     assert verdicts(outcome) == {
         "cluster-theorem": CONDITIONALLY,
         "ellipsoid-always": FAILS,
@@ -141,6 +145,7 @@ def test_memory_is_measured_on_the_layers():
 @pytest.mark.slow
 def test_complexity_finds_the_known_errors_in_the_printed_counts():
     outcome = complexity.run(Context())
+    check_presentation(outcome)
     found = verdicts(outcome)
     del found["multiplications-measure-time"]  # depends on the machine
     assert found == {
@@ -165,6 +170,7 @@ def test_complexity_finds_the_known_errors_in_the_printed_counts():
 
 def test_xor_claims_for_two_seeds():
     outcome = xor.run(Context(seeds=2))
+    check_presentation(outcome)
     assert verdicts(outcome) == {
         "xor-ellipse": CONDITIONALLY,  # more training turns it into a hyperbola
         "xor-hyperbola": HOLDS,

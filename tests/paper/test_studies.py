@@ -26,6 +26,7 @@ from quadric.apps.paper.sweep import RECIPES, Store, StudyTask, run_sweep
 from results.write import read_runs
 from tests.support import warm
 from tests.support.commands import command
+from tests.support.outcomes import check_presentation
 from tests.support.run_logs import lines
 from tests.support.study_process import TASKS, fails, study, train
 from tests.support.sweep_process import table
@@ -148,6 +149,7 @@ def test_a_study_gives_tables_a_figure_and_a_claim_and_the_same_numbers_again(na
         pytest.importorskip("torch")
     first = STUDIES[name].run(context(store))
     assert first.figures.keys() == first.captions.keys()
+    check_presentation(first)
     assert all(caption.endswith(".") for caption in first.captions.values())
     assert all(len(row) == len(table.columns) for table in first.tables for row in table.rows)
     assert all(table.rows for table in first.tables)

@@ -16,20 +16,27 @@ from quadric.apps.paper.sweep import RECIPES, Recipe
 from quadric.datasets import _sources as sources
 from quadric.datasets._sources import ImageSource, UnavailableError
 from tests.support import warm
-from tests.support.commands import command, process
+from tests.support.commands import assert_error, assert_one_screen, command, process, strict_json
 
 
 @pytest.mark.slow
 def test_reproduce_xor_writes_a_report(tmp_path):
-    result = command("reproduce", "xor", "--seeds", "3", "--out", "pictures", cwd=tmp_path)
+    arguments = ["reproduce", "xor", "--seeds", "3", "--out", "pictures"]
+    result = command(*arguments, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
-    assert "ellipse 3" in result.stdout
-    assert "hyperbola 3" in result.stdout
+    assert_one_screen(result.stdout)
+    assert "xor: runs that learn XOR a figure 6/6  holds" in result.stdout
+    assert "One quadratic neuron learns XOR in 6 of 6 runs" in result.stdout
     assert "Report: pictures/index.html" in result.stdout
     assert "ellipse 3" in (tmp_path / "pictures" / "index.html").read_text()
     picture = tmp_path / "pictures" / "xor.png"
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert picture.stat().st_size > 10_000
+    detailed = command(*arguments, "--details", cwd=tmp_path).stdout
+    assert "ellipse 3" in detailed
+    assert "hyperbola 3" in detailed
+    assert "Other claims of the paper that do not hold" in detailed
+    assert detailed.endswith("Report: pictures/index.html\n")
 
 
 @pytest.mark.slow
@@ -42,6 +49,13 @@ def test_json_output_is_valid(tmp_path):
     assert verdicts["xor-linear"] == "holds"
     assert verdicts["xor-ellipse"] == "holds with a condition"
     assert xor["claims"][-1]["text"] == "A single linear neuron cannot learn XOR."
+    assert xor["headline"] == {
+        "what": "xor: runs that learn XOR",
+        "paper": "a figure",
+        "ours": "4/4",
+        "verdict": "holds",
+        "claim": "xor-quadratic",
+    }
 
 
 def test_unwritable_output_is_a_one_line_error(tmp_path):
@@ -78,6 +92,9 @@ def test_mnist_that_cannot_be_downloaded_is_replaced_by_digits(tmp_path, monkeyp
     assert result.returncode == 0, result.stderr
     assert "MNIST is not available" in result.stderr
     assert "no network" in result.stderr
+    assert_one_screen(result.stdout)
+    assert "The grid of Table IV with digits" in result.stdout
+    assert "Needs MNIST; verdicts recorded from the committed full run:" in result.stdout
     page = (tmp_path / "report" / "index.html").read_text()
     assert "This is not MNIST" in page
     assert "Images: <strong>digits</strong>" in page
@@ -213,3 +230,38 @@ def test_odd_directory_names_are_printed_unchanged(tmp_path):
 def test_a_terminal_that_supports_only_ascii_causes_no_failure(tmp_path):
     result = process("reproduce", "xor", "--seeds", "1", cwd=tmp_path, PYTHONIOENCODING="ascii")
     assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.slow
+def test_one_row_of_the_table_is_run_and_printed(tmp_path, monkeypatch):
+    """It has three models, and no report is written."""
+    monkeypatch.setattr("quadric.datasets.mnist", lambda data_dir: datasets.digits())
+    arguments = ["reproduce", "mnist", "--row", "600/5/10", "--seeds", "2", "--out", tmp_path]
+    result = command(*arguments)
+    assert result.returncode == 0, result.stderr
+    assert_one_screen(result.stdout)
+    assert "600 images, 5 epochs, 10 hidden neurons" in result.stdout
+    assert "2 seeds" in result.stdout
+    assert stored(tmp_path / "runs.sqlite") == 6
+    assert not (tmp_path / "index.html").exists()
+    (row,) = strict_json(command(*arguments, "--json").stdout)["experiments"]
+    assert [cell["model"] for cell in row["tables"]["digits_row"]] == ["ANN", "QNN", "RPQNN"]
+    too_large = command("reproduce", "mnist", "--row", "6000/5/10", "--out", tmp_path)
+    assert too_large.returncode == 1
+    assert "digits has 1297 training images, not 6000." in too_large.stderr
+
+
+@pytest.mark.parametrize(
+    ("experiment", "row", "words"),
+    [
+        ("mnist", "600/5", "--row must be images/epochs/hidden, such as 600/5/10. Got '600/5'."),
+        ("mnist", "600/five/10", "--row must be images/epochs/hidden"),
+        ("mnist", "600/5/10/1", "--row must be images/epochs/hidden"),
+        ("mnist", "700/5/10", "has no row 700/5/10. It has images: 600, 1200, 6000, 60000;"),
+        ("mnist", "600/5/11", "hidden neurons: 10, 15, 20, 25, 30."),
+        ("xor", "600/5/10", "quadric reproduce mnist --row 600/5/10"),
+        ("all", "600/5/10", "quadric reproduce mnist --row 600/5/10"),
+    ],
+)
+def test_a_row_that_does_not_exist_is_an_error(tmp_path, experiment, row, words):
+    assert_error(command("reproduce", experiment, "--row", row, "--out", tmp_path), words)

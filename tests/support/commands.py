@@ -54,3 +54,10 @@ def assert_error(result, part):
     assert result.stderr.count("\n") == 1
     assert "Traceback" not in result.stderr
     assert part in result.stderr
+
+
+def assert_one_screen(text):
+    """Check that a text has at most 45 lines of at most 80 characters."""
+    lines = text.splitlines()
+    assert len(lines) <= 45
+    assert max(len(line) for line in lines if not line.startswith("Report: ")) <= 80

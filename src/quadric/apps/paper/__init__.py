@@ -14,7 +14,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from quadric.apps.paper._claims import statements
+    from quadric.apps.paper._claims import Statement, judge, statements
     from quadric.apps.paper._cost import cost
     from quadric.apps.paper._experiment import (
         BILINEAR,
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         Table,
         Verdict,
     )
+    from quadric.apps.paper._mnist import parse_row
     from quadric.apps.paper._report import about_this_run, write_report
     from quadric.apps.paper.sweep import RECIPES, Recipe, Store
 
@@ -38,11 +39,14 @@ _HOMES = {
     "Experiment": "_experiment",
     "Outcome": "_experiment",
     "Recipe": "sweep",
+    "Statement": "_claims",
     "Store": "sweep",
     "Table": "_experiment",
     "Verdict": "_experiment",
     "about_this_run": "_report",
     "cost": "_cost",
+    "judge": "_claims",
+    "parse_row": "_mnist",
     "statements": "_claims",
     "write_report": "_report",
 }
@@ -56,11 +60,14 @@ __all__ = [
     "Experiment",
     "Outcome",
     "Recipe",
+    "Statement",
     "Store",
     "Table",
     "Verdict",
     "about_this_run",
     "cost",
+    "judge",
+    "parse_row",
     "statements",
     "write_report",
 ]

@@ -18,12 +18,15 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from quadric import Network, load, save
+from quadric.apps.paper._bilinear_figures import eigenvector_figure
 from quadric.apps.paper._experiment import (
     Context,
     Finished,
+    Headline,
     Outcome,
     Part,
     Table,
+    Verdict,
     facts_of,
     legend_below,
     line_style,
@@ -68,13 +71,6 @@ VARIANTS = {
 }
 TITLES = {variant: title for variant, (title, _, _) in VARIANTS.items()}
 NAMES = {"mnist": "MNIST", "fashion_mnist": "Fashion-MNIST"}
-# The names of the classes, by data set; other classes are numbered.
-CLASSES = {
-    "fashion_mnist": (
-        *("T-shirt", "trousers", "pullover", "dress", "coat"),
-        *("sandal", "shirt", "sneaker", "bag", "ankle boot"),
-    )
-}
 
 
 # ---- training and measures -----------------------------------------------------------------------
@@ -260,6 +256,23 @@ def run(context: Context) -> Outcome:
         },
         findings=findings(cells, ranks),
         citation=CITATION,
+        headline=main_result(cells),
+        descriptions={
+            "bilinear_truncation": "Rising curves, one for each variant. With the fewest "
+            f"eigenvectors, the accuracies are {_listed(cells, truncated(ranks[0]))}; with the "
+            f"most, {_listed(cells, truncated(ranks[-1]))}.",
+            "bilinear_certified": "Falling curves, one for each variant. At a radius of 0, the "
+            f"certified accuracies are {_listed(cells, certified(distances[0]))}; at the largest, "
+            f"{_listed(cells, certified(distances[-1]))}.",
+        },
+    )
+
+
+def _listed(cells: "Cells", measure: str) -> str:
+    """Return a measure of all variants and data sets in words."""
+    return ", ".join(
+        f"{cells[name, variant, measure].mean:.1f} % ({NAMES.get(name, name)}, {TITLES[variant]})"
+        for name, variant in _places(cells)
     )
 
 
@@ -348,6 +361,18 @@ def compare(cells: Cells, name: str, variant: str) -> PublishedComparison:
 def data_names(cells: Cells) -> list[str]:
     """Return the names of the data sets, in the order of the cells."""
     return list(dict.fromkeys(name for name, _, _ in cells))
+
+
+def main_result(cells: Cells) -> Headline:
+    """Return how many mean accuracies are close to the published ones."""
+    close = [compare(cells, *place).is_close for place in _places(cells)]
+    near, published = close.count(True), len(close) - close.count(None)
+    return Headline(
+        f"bilinear: within {TOLERANCE} points",
+        f"{published} accuracies",
+        f"{near} of {published}",
+        Verdict.of(near == published, partly=near, judged=published),
+    )
 
 
 def findings(cells: Cells, ranks: Sequence[int]) -> list[str]:
@@ -563,35 +588,3 @@ def eigenvector_figures(
                 "negative, raises the score of the class."
             )
     return figures, captions
-
-
-def eigenvector_figure(networks: Mapping[str, Network], data: ImageData) -> Figure:
-    """Draw the eigenvector with the largest positive eigenvalue of every class, by variant."""
-    strongest = {variant: positive_images(network, data) for variant, network in networks.items()}
-    count = len(next(iter(strongest.values())))
-    rows = len(strongest)
-    figure, axes = new_figure(0.92 * count + 1.0, 0.98 * rows + 0.25, rows, count, squeeze=False)
-    for row, (variant, images) in zip(axes, strongest.items(), strict=True):
-        for ax, image in zip(row, images, strict=True):
-            limit = float(np.abs(image).max()) or 1.0
-            ax.imshow(image, cmap="RdBu_r", vmin=-limit, vmax=limit, interpolation="nearest")
-            ax.set(xticks=[], yticks=[])
-            ax.spines[:].set_visible(False)
-        row[0].set_ylabel(TITLES[variant].replace(" and ", "\nand "), fontsize=8)
-    for ax, name in zip(axes[0], CLASSES.get(data.name, range(count)), strict=True):
-        ax.set_title(name, fontsize=8)
-    return figure
-
-
-def positive_images(network: Network, data: ImageData) -> list[Array]:
-    """Return the eigenvector with the largest eigenvalue of every class, as images.
-
-    The sign of an eigenvector is arbitrary. It is chosen so that the product with the mean image of
-    the class is positive.
-    """
-    images = []
-    for label, pairs in enumerate(spectrum(network, centered=False).positive):
-        mean = data.X_train[data.y_train == label].mean(axis=0)
-        vector = pairs.eigenvectors[0] if len(pairs.eigenvectors) else np.zeros(len(mean))
-        images.append((vector if vector @ mean >= 0 else -vector).reshape(data.shape))
-    return images

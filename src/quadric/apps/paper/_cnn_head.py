@@ -25,6 +25,7 @@ from quadric.apps.paper._experiment import (
     comparisons_table,
     differences,
     facts_of,
+    headline,
     legend_below,
     line_style,
     new_figure,
@@ -82,6 +83,12 @@ def run(context: Context) -> Outcome:
     cells = samples(finished)
     tests = {head: comparisons(cells, head) for head in CLAIMS}
     judged = context.has_mnist and are_enough(cells)
+    runs = by_seed(finished)
+    claims = [claim(runs, head, judged) for head in CLAIMS]
+    gains = {
+        head: " and ".join(f"{test.difference:+.2f}" for test in pooled(runs, head).values())
+        for head in CLAIMS
+    }
     return Outcome(
         "cnn-head",
         "Study: heads of a convolutional network",
@@ -106,14 +113,36 @@ def run(context: Context) -> Outcome:
                 "In percentage points; p values are corrected by Holm's method for each head.",
             ),
         ],
-        [claim(by_seed(finished), head, judged) for head in CLAIMS],
+        claims,
         {"cnn_head": draw(tests)},
         facts_of(finished),
         {
             "cnn_head": "Test accuracy of the network with a quadratic or reduced head minus its "
             "accuracy with a linear head, with 2 standard errors."
         },
+        [
+            f"With a quadratic head, a convolutional network is {gains['quadratic']} percentage "
+            "points more accurate than with a linear head, early and late in the training; with a "
+            f"reduced head, {gains['reduced']}."
+        ],
+        headline=headline(
+            claims,
+            CLAIMS["quadratic"],
+            "cnn-head: gain early and late",
+            "-",
+            gains["quadratic"],
+        ),
+        descriptions={
+            "cnn_head": "Differences with error bars around a line at 0, for each number of images "
+            f"and epochs: {_range(tests['quadratic'])} points for the quadratic head, "
+            f"{_range(tests['reduced'])} for the reduced head."
+        },
     )
+
+
+def _range(tests: Tests) -> str:
+    found = [test.difference for test in tests.values()]
+    return f"{min(found):+.2f} to {max(found):+.2f}"
 
 
 def comparisons(cells: Samples, head: str) -> Tests:

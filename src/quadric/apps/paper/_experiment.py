@@ -53,6 +53,8 @@ class Context:
         Fashion-MNIST, for experiments that need it; None if it is not available.
     store : Store or None
         Finished runs, for experiments that need a store.
+    row : tuple of int or None
+        The only row of the MNIST table to run: images, epochs and hidden neurons.
     progress : callable(done, total, text)
     """
 
@@ -65,6 +67,7 @@ class Context:
     images: ImageData | None = None
     fashion: ImageData | None = None
     store: Store | None = None
+    row: tuple[int, int, int] | None = None
     progress: Callable[[float, float, str], object] = lambda done, total, text: None
 
     @property
@@ -182,12 +185,21 @@ class Table:
 
 @dataclass(frozen=True)
 class Headline:
-    """The main result of an experiment in one line: what is measured, in the paper and by us."""
+    """The main result of an experiment in one line: what is measured, in the paper and by us.
+
+    `verdict` is that on the statement with the id `claim`, if it belongs to one.
+    """
 
     what: str
     paper: str
     ours: str
     verdict: Verdict
+    claim: str = ""
+
+
+def headline(claims: Sequence[Claim], name: str, what: str, paper: str, ours: str) -> Headline:
+    """Return the main result with the verdict on the claim of this id, to which it belongs."""
+    return Headline(what, paper, ours, next(one.verdict for one in claims if one.id == name), name)
 
 
 @dataclass
@@ -214,6 +226,8 @@ class Outcome:
         The publication whose results are reproduced, unless it is the paper.
     headline : Headline or None
         The main result.
+    descriptions : dict of str
+        What is seen in each figure, by the figure's file name, for readers who cannot see it.
     """
 
     name: str
@@ -227,6 +241,7 @@ class Outcome:
     findings: list[str] = field(default_factory=list)
     citation: str = ""
     headline: Headline | None = None
+    descriptions: dict[str, str] = field(default_factory=dict)
 
 
 def new_figure(
@@ -463,11 +478,11 @@ def _study(module: str, torch_for: str = "", **needs: bool) -> Experiment:
 
 
 EXPERIMENTS = {
-    "xor": _experiment("_xor", 2, 2),
+    "xor": _experiment("_xor", 4, 4),
     "clusters": _experiment("_clusters", 20, 230),
     "mnist": Experiment(_later("_mnist", "run"), _later("_mnist", "estimate"), True, True),
-    "timing": _experiment("_timing", 8, 8, needs_images=True),
-    "complexity": _experiment("_complexity", 3, 8),
+    "timing": _experiment("_timing", 5, 8, needs_images=True),
+    "complexity": _experiment("_complexity", 2, 8),
     "theorem": _experiment("_theorem", 8, 50),
     "ablation": _study("_ablation", needs_images=True),
 }

@@ -33,6 +33,7 @@ from quadric.apps.paper._experiment import (
     differences,
     facts_of,
     fitted,
+    headline,
     legend_below,
     line_style,
     new_figure,
@@ -115,7 +116,10 @@ def run(context: Context) -> Outcome:
         (name, kind.split()[0], int(kind.split()[1])): sample
         for (name, _, _, kind, _), sample in samples(finished).items()
     }
-    helps = depth_helps(cells)
+    helps, claims = depth_helps(cells), [claim(cells)]
+    rows = [row for row, test in helps.items() if test.sign == 1]
+    enough = sum(is_equal(cells, "quadratic")[row].sign == 1 for row in rows)
+    names = list(dict.fromkeys(key[0] for key in cells))
     return Outcome(
         "fewer-layers",
         "Study: fewer hidden layers",
@@ -151,12 +155,31 @@ def run(context: Context) -> Outcome:
                 {"gain of the last one": "+.2f", "difference": "+.2f", "p": ".2g"},
             ),
         ],
-        [claim(cells)],
+        claims,
         {"fewer_layers": draw(cells)},
         facts_of(finished),
         {
             "fewer_layers": "Test accuracy for each number of hidden layers: a quadratic output is "
             "compared with the linear network that has one hidden layer more."
+        },
+        [
+            f"The last hidden layer helps a linear network in {len(rows)} of {len(helps)} cases. "
+            f"In {enough} of them, a network with a quadratic output is as accurate without it."
+        ],
+        headline=headline(
+            claims,
+            "fewer-hidden-layers",
+            "fewer-layers: one fewer is enough",
+            "argued",
+            f"{enough} of {len(rows)} cases",
+        ),
+        descriptions={
+            "fewer_layers": f"A panel for each of {', '.join(names)}, with accuracy against the "
+            "number of hidden layers. Without a hidden layer, the quadratic output reaches "
+            + ", ".join(f"{cells[name, 'quadratic', 0].mean:.1f}" for name in names)
+            + " %, and the linear one "
+            + ", ".join(f"{cells[name, 'linear', 0].mean:.1f}" for name in names)
+            + " %."
         },
     )
 

@@ -1,29 +1,27 @@
 """The paper's MNIST table: run the tasks that are not in the store, and compare all cells."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
-
-import numpy as np
-from matplotlib.figure import Figure
 
 from quadric.apps.paper._experiment import (
     MODELS,
     Claim,
     Context,
+    Headline,
     Outcome,
     Table,
     Verdict,
-    legend_below,
-    line_style,
-    new_figure,
+    headline,
     samples_table,
 )
 from quadric.apps.paper._mnist_claims import (
+    MEANS,
     PLACE,
     RULE,
     Accuracies,
     Cell,
+    Row,
     Samples,
     accuracies_of,
     block_tests,
@@ -32,18 +30,47 @@ from quadric.apps.paper._mnist_claims import (
     comparisons,
     expected_within,
     paper_table,
+    row_name,
     rows_below,
     smallest_width,
+)
+from quadric.apps.paper._mnist_figures import (
+    CAPTIONS,
+    block_means,
+    by_block,
+    descriptions,
+    figures,
+    findings,
+    parameters,
 )
 from quadric.apps.paper._statistics import Comparison, expected_maximum, maximum_range
 from quadric.apps.paper.sweep import SIZES, WIDTHS, Recipe, Run, Task, run_sweep, table_tasks
 from quadric.datasets import ImageData
-from quadric.plotting import color_of
-from quadric.reference import PARAMETERS
+
+ROW_SEEDS = 25  # of a single row
+
+
+def parse_row(text: str) -> Row:
+    """Return the images, epochs and hidden neurons of a row of the table.
+
+    >>> parse_row("600/5/10")
+    (600, 5, 10)
+    """
+    axes = {"images": SIZES, "epochs": Recipe().epochs, "hidden neurons": WIDTHS}
+    numbers = tuple(int(part) for part in text.split("/") if part.isdecimal())
+    if len(numbers) != len(axes) or text.count("/") != len(axes) - 1:
+        raise ValueError(f"--row must be images/epochs/hidden, such as 600/5/10. Got {text!r}.")
+    if any(number not in axis for number, axis in zip(numbers, axes.values(), strict=True)):
+        known = "; ".join(f"{name}: {', '.join(map(str, axis))}" for name, axis in axes.items())
+        raise ValueError(f"the paper's table has no row {text}. It has {known}.")
+    return numbers  # type: ignore[return-value]  # three of them
 
 
 def tasks_for(context: Context) -> list[Task]:
-    """Return the tasks of the table; fewer for a quick run or a small data set."""
+    """Return the tasks of the table; fewer for one row, a quick run or a small data set."""
+    if context.row:
+        size, _, hidden = context.row
+        return table_tasks(context.all_seeds(ROW_SEEDS), sizes=[size], widths=[hidden])
     return table_tasks(
         context.all_seeds(60 if context.full else 3),
         sizes=[
@@ -67,6 +94,8 @@ def run(context: Context) -> Outcome:
     """
     data, store, recipe, tasks = context.data, context.store, context.recipe, tasks_for(context)
     assert store is not None
+    if (largest := max(task.size for task in tasks)) > len(data.X_train):
+        raise RuntimeError(f"{data.name} has {len(data.X_train)} training images, not {largest}.")
     stored = {run.task for run in store.runs(recipe, data.checksum)} & set(tasks)
     total, done = sum(task.cost for task in tasks), sum(task.cost for task in stored)
     context.progress(done, total, f"{data.name}: {len(stored)} of {len(tasks)} runs stored")
@@ -86,6 +115,8 @@ def run(context: Context) -> Outcome:
     runs = run_sweep(
         tasks, recipe, data, store, jobs=context.jobs, dask=context.dask, on_result=on_result
     )
+    if context.row:
+        return row_outcome(cells_of(runs, recipe, _paper(data)), data, context.row)
     seconds = time.perf_counter() - start
     facts = {
         "seconds of this run": seconds,
@@ -97,8 +128,9 @@ def run(context: Context) -> Outcome:
 def outcome(runs: Sequence[Run], data: ImageData, recipe: Recipe, facts: dict[str, Any]) -> Outcome:
     """Build tables, claims and figures."""
     compared, inputs = data.name == "mnist", data.X_train.shape[1]
-    cells = cells_of(runs, recipe, paper_table() if compared else {})
+    cells = cells_of(runs, recipe, _paper(data))
     accuracies = accuracies_of(runs, recipe)
+    claims = [data_claim(data), *claims_of(cells, compared, accuracies)]
     steps, unit = sum(run.result.visited for run in runs), _unit(recipe)
     first, last = min(run.task.seed for run in runs), max(run.task.seed for run in runs)
     seeds = str(first) if first == last else f"{first} to {last}"
@@ -114,7 +146,7 @@ def outcome(runs: Sequence[Run], data: ImageData, recipe: Recipe, facts: dict[st
             else " This is not MNIST: do not compare it with the paper's numbers."
         ),
         tables(cells, data, compared, accuracies),
-        [data_claim(data), *claims_of(cells, compared, accuracies)],
+        claims,
         figures(cells, data, compared),
         {
             "data": data.name,
@@ -129,6 +161,44 @@ def outcome(runs: Sequence[Run], data: ImageData, recipe: Recipe, facts: dict[st
             "processors": sorted({run.environment.cpu for run in runs}),
         },
         {f"{data.name}_{name}": caption for name, caption in CAPTIONS.items()},
+        findings(cells, compared),
+        headline=_main_result(cells, claims, compared),
+        descriptions={f"{data.name}_{name}": text for name, text in descriptions(cells).items()},
+    )
+
+
+def _paper(data: ImageData) -> Samples:
+    """Return the paper's table if the data are the paper's."""
+    return paper_table() if data.name == "mnist" else {}
+
+
+def row_outcome(cells: Sequence[Cell], data: ImageData, row: Row) -> Outcome:
+    """Compare one row of the table with the paper's, without judging any claim."""
+    size, epochs, hidden = row
+    numbers = ("paper", "paper std", "ours", "std", "difference", "z")
+    return Outcome(
+        data.name,
+        f"{data.name}: {size} images, {epochs} epochs, {hidden} hidden neurons",
+        f"Test accuracy in percent, {cells[0].ours.runs} seeds.",
+        [
+            Table(
+                f"{data.name}_row",
+                f"Row {row_name(row)} of the paper's table",
+                ("model", *numbers, "within 2"),
+                [
+                    (
+                        cell.key[3].upper(),
+                        *(cell.paper and cell.paper.mean, cell.paper and cell.paper.std),
+                        *(cell.ours.mean, cell.ours.std),
+                        *(cell.comparison and cell.comparison.difference, cell.z, cell.is_within),
+                    )
+                    for cell in cells
+                    if cell.key[:3] == row
+                ],
+                "z is the difference of the means in standard errors of this difference.",
+                dict.fromkeys(numbers[:4], ".2f") | dict.fromkeys(numbers[4:], "+.2f"),
+            )
+        ],
     )
 
 
@@ -155,6 +225,7 @@ def _unit(recipe: Recipe) -> str:
     return "steps" if recipe.batch_size == 1 else "images visited"
 
 
+SIDE_BY_SIDE = "mnist_side_by_side"  # the table in the paper's form
 STATISTICS = ("mean", "std", "best", "worst")
 PAPER = tuple(f"paper {name}" for name in STATISTICS)
 PAIRS = (("qnn", "ann"), ("rpqnn", "ann"), ("qnn", "rpqnn"))
@@ -169,7 +240,8 @@ def tables(
     theirs = {cell.key: cell.paper for cell in cells if cell.paper is not None}
     return [
         *([_comparison(cells), _not_reproduced(cells), _extremes(cells)] if compared else []),
-        *([_rows_below(cells, accuracies)] if compared else []),
+        *([_rows_below(cells, accuracies), _side_by_side(cells)] if compared else []),
+        _summary(cells, data.name),
         _blocks(accuracies, data.name),
         samples_table(
             f"{data.name}_table",
@@ -232,7 +304,8 @@ def _comparison(cells: Sequence[Cell]) -> Table:
 
 def _not_reproduced(cells: Sequence[Cell]) -> Table:
     columns = ("mean", "paper mean", "difference", "z")
-    expected, _ = expected_within(len(cells), cells[0].ours.runs)
+    runs = cells[0].ours.runs
+    expected, _ = expected_within(len(cells), runs)
     return Table(
         "mnist_not_reproduced",
         "Cells in which the means differ by more than 2 standard errors",
@@ -243,9 +316,57 @@ def _not_reproduced(cells: Sequence[Cell]) -> Table:
             if cell.is_within is False and cell.paper and cell.comparison
         ],
         f"Even with the authors' own program, about {len(cells) - expected:.0f} of the "
-        f"{len(cells)} cells are expected here.",
+        f"{len(cells)} cells ({1 - expected / len(cells):.1%} with {runs} seeds) are expected.",
         {name: "+.2f" if name in ("difference", "z") else ".2f" for name in columns},
     )
+
+
+def _side_by_side(cells: Sequence[Cell]) -> Table:
+    """Return the table in the paper's form: a row for each width, the models side by side."""
+    rows: dict[Row, list[Any]] = {}
+    for cell in cells:
+        numbers = (cell.paper and cell.paper.mean, cell.ours.mean, cell.z)
+        rows.setdefault(cell.key[:3], []).extend(numbers)
+    columns = [f"{name}{model.upper()}" for model in MODELS for name in ("paper ", "", "z ")]
+    return Table(
+        SIDE_BY_SIDE,
+        "The paper's table and ours",
+        (*PLACE[:3], *columns),
+        [(*row, *numbers) for row, numbers in rows.items()],
+        "Mean test accuracy in percent. z is the difference of the means in standard errors of "
+        "this difference.",
+        {name: "+.1f" if name.startswith("z") else ".2f" for name in columns},
+    )
+
+
+def _summary(cells: Sequence[Cell], name: str) -> Table:
+    """Return the means over the widths for each block of images and epochs."""
+    columns = [f"{name}{model.upper()}" for model in MODELS for name in ("", "paper ")]
+    return Table(
+        f"{name}_summary",
+        "The table condensed: means over the widths",
+        (*PLACE[:2], *columns, "cells", "within 2"),
+        [
+            (
+                *block,
+                *(mean for model in MODELS for mean in block_means(some, model)),
+                len(some),
+                sum(bool(cell.is_within) for cell in some) if some[0].paper else None,
+            )
+            for block, some in by_block(cells).items()
+        ],
+        "Mean test accuracy in percent, and how many cells are within 2 standard errors.",
+        dict.fromkeys(columns, ".2f"),
+    )
+
+
+def _main_result(cells: Sequence[Cell], claims: Sequence[Claim], compared: bool) -> Headline:
+    within = sum(bool(cell.is_within) for cell in cells)
+    found = f"{within} of {len(cells)} cells"
+    if not compared:  # there is no such claim
+        found = "not MNIST"
+        claims = [Claim(MEANS, "", "", Verdict.UNKNOWN)]
+    return headline(claims, MEANS, "mnist: Table IV, means that agree", "180 cells", found)
 
 
 def _rows_below(cells: Sequence[Cell], accuracies: Accuracies) -> Table:
@@ -338,128 +459,3 @@ def _outperforms(ours: Samples, theirs: Samples, name: str) -> Table:
 
 def _values(test: Comparison | None) -> tuple[Any, ...]:
     return (test.difference, test.t, test.p, VERDICTS[test.sign]) if test else (None,) * 4
-
-
-CAPTIONS = {
-    "accuracy": "Test accuracy for each number of hidden neurons: means and standard deviations "
-    "over the seeds.",
-    "gain": "How much more accurate each model is than the ANN with as many hidden neurons, after "
-    "the fewest epochs.",
-    "parameters": "Test accuracy after the most epochs for each number of parameters.",
-    "differences": "Our means minus the paper's, in standard errors of the difference. Values "
-    "beyond 2 are printed in white.",
-}
-CROSS: dict[str, Any] = {  # the style of the paper's values
-    "linestyle": "",
-    "marker": "x",
-    "markersize": 6,
-    "markeredgewidth": 1.6,
-}
-
-
-def parameters(hidden: int, model: str, inputs: int = 784, outputs: int = 10) -> int:
-    """Return the number of parameters of a cell's network."""
-    return PARAMETERS["ann"](hidden, inputs) + PARAMETERS[model](outputs, hidden)
-
-
-def figures(cells: Sequence[Cell], data: ImageData, compared: bool) -> dict[str, Figure]:
-    """Draw accuracy and gain against width, accuracy against parameters, and the differences."""
-    ann = {cell.key[:3]: cell for cell in cells if cell.key[3] == "ann"}
-    epochs = sorted({cell.key[1] for cell in cells})
-
-    def paper_mean(cell: Cell) -> float:
-        return cell.paper.mean if cell.paper else float("nan")
-
-    drawn = {
-        "accuracy": _panels(
-            cells,
-            ("hidden neurons", lambda cell: cell.key[2]),
-            ("test accuracy, %", lambda cell: cell.ours.mean),
-            paper=paper_mean if compared else None,
-            error=lambda cell: cell.ours.std or 0.0,
-        ),
-        "gain": _panels(
-            [cell for cell in cells if cell.key[1] == epochs[0]],
-            ("hidden neurons", lambda cell: cell.key[2]),
-            (
-                "gain over ANN, percentage points",
-                lambda cell: cell.ours.mean - ann[cell.key[:3]].ours.mean,
-            ),
-            paper=(lambda cell: paper_mean(cell) - paper_mean(ann[cell.key[:3]]))
-            if compared
-            else None,
-        ),
-        "parameters": _panels(
-            [cell for cell in cells if cell.key[1] == epochs[-1]],
-            ("parameters", lambda cell: parameters(*cell.key[2:], data.X_train.shape[1])),
-            ("test accuracy, %", lambda cell: cell.ours.mean),
-        ),
-    }
-    if any(cell.z is not None for cell in cells):  # more than one run
-        drawn["differences"] = _differences(cells)
-    return {f"{data.name}_{name}": figure for name, figure in drawn.items()}
-
-
-def _panels(
-    cells: Sequence[Cell],
-    x: tuple[str, Callable[[Cell], float]],
-    y: tuple[str, Callable[[Cell], float]],
-    *,
-    paper: Callable[[Cell], float] | None = None,
-    error: Callable[[Cell], float] | None = None,
-) -> Figure:
-    """Draw a line for each model, with a panel for each number of epochs and each size.
-
-    `x` and `y` contain the label of an axis and a function that returns the coordinate of a cell.
-    `paper` returns the paper's y, drawn as a cross, and `error` the length of an error bar.
-    """
-    sizes, epochs = (sorted({cell.key[k] for cell in cells}) for k in (0, 1))
-    width, height = 2.9 * len(sizes) + 0.4, 2.3 * len(epochs) + 0.9
-    figure, axes = new_figure(width, height, len(epochs), len(sizes), "both", squeeze=False)
-    for (i, j), ax in np.ndenumerate(axes):
-        for k, model in enumerate(MODELS):
-            place = (sizes[j], epochs[i], model)
-            mine = [cell for cell in cells if (*cell.key[:2], cell.key[3]) == place]
-            places = [x[1](cell) for cell in mine]
-            ax.errorbar(
-                places,
-                [y[1](cell) for cell in mine],
-                [error(cell) for cell in mine] if error else None,
-                capsize=2,
-                **line_style(k, label=model.upper()),
-            )
-            if paper:
-                ax.plot(places, [paper(cell) for cell in mine], color=color_of(k), **CROSS)
-        ax.set_title(f"{sizes[j]:,} images, {epochs[i]} epochs", fontsize=10)
-    if paper:
-        axes[0, 0].plot([], [], color="#222222", label="the paper", **CROSS)
-    for ax in axes[-1]:
-        ax.set_xlabel(x[0])
-    figure.supylabel(y[0], fontsize=10)
-    legend_below(figure, axes[0, 0], 4)
-    return figure
-
-
-def _differences(cells: Sequence[Cell]) -> Figure:
-    """Draw our means minus the paper's, in standard errors."""
-    z = {cell.key: cell.z for cell in cells if cell.z is not None}
-    columns, widths = sorted({key[:2] for key in z}), sorted({key[2] for key in z})
-    figure, axes = new_figure(0.62 * len(columns) + 1.6, 5.2, len(MODELS), sharex=True)
-    for ax, model in zip(axes, MODELS, strict=True):
-        values = np.array(
-            [[z.get((*column, width, model), np.nan) for column in columns] for width in widths]
-        )
-        image = ax.imshow(values, cmap="PuOr", vmin=-3, vmax=3, aspect="auto")
-        for (i, j), value in np.ndenumerate(values):
-            if np.isfinite(value):
-                color = "white" if abs(value) > 2 else "black"
-                ax.text(j, i, f"{value:+.1f}", ha="center", va="center", fontsize=7, color=color)
-        ax.set_yticks(range(len(widths)), [str(width) for width in widths])
-        ax.set_ylabel(f"{model.upper()}\nhidden")
-    axes[-1].set_xticks(
-        range(len(columns)),
-        [f"{size:,}\n{count} ep." for size, count in columns],
-        fontsize=8,
-    )
-    figure.colorbar(image, ax=axes, label="z = (ours - paper) / standard error")
-    return figure

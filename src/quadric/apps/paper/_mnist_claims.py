@@ -138,6 +138,7 @@ def compare(ours: Samples, paper: Samples) -> list[Cell]:
     return [Cell(key, ours[key], paper.get(key)) for key in order]
 
 
+MEANS = "table-means"  # the id of the claim about all means
 FEW = (1200, 10, 20)  # "small" numbers of images, epochs and hidden neurons: at most these
 TWO_THIRDS, HALF = 20, 15  # hidden neurons: "significantly fewer" than 30
 FITTED = (
@@ -368,7 +369,7 @@ def _means(printed: Sequence[Cell]) -> Claim:
     expected, least = expected_within(len(printed), printed[0].ours.runs)
     squares = np.mean([(cell.z or 0.0) ** 2 for cell in printed])
     return Claim(
-        "table-means",
+        MEANS,
         f"{len(printed)} cells, with nothing in the paper to judge them by",
         f"{within} of {len(printed)} within 2 standard errors of the difference ({expected:.0f} "
         f"expected with the authors' own program, at least {least} required); mean z² "

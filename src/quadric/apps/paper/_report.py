@@ -14,11 +14,17 @@ from typing import Any
 
 from joblib import cpu_count
 
-from quadric.apps.paper._claims import COLUMNS, by_chapter, counts, judge
-from quadric.apps.paper._experiment import Outcome, Verdict
+from quadric.apps.paper._claims import COLUMNS, KINDS, counts, judge
+from quadric.apps.paper._experiment import NEEDS_FULL, Outcome, Verdict
+from quadric.apps.paper._mnist import SIDE_BY_SIDE
 from quadric.apps.paper.sweep import environment
 from quadric.utils import require, write_whole
 
+FULL = "full run: all cells, seeds and epochs"
+QUICK = "quick run: fewer cells, seeds and epochs than in the paper (--full has all)"
+MOST_FINDINGS = 5  # on the first screen
+FIRST = ("mnist", "theorem", "timing", "clusters")  # outcomes that tell most about the paper
+NOT_THE_PAPERS = ("question", "background")  # kinds of statements that are not counted
 PACKAGES = ("numpy", "numba", "scipy", "scikit-learn", "matplotlib", "joblib")
 # the class of each verdict in the page's style sheet
 CLASSES = dict(zip(Verdict, ("yes", "partly", "no", "unknown"), strict=True))
@@ -43,21 +49,55 @@ def write_report(outcomes: Sequence[Outcome], directory: Path, about: dict[str, 
     is_about_the_paper = not all(outcome.citation for outcome in outcomes)
     if is_about_the_paper:
         _write_csv(directory / "claims.csv", [COLUMNS, *(row.cells() for row in claims)])
+    tables = [table for outcome in outcomes for table in outcome.tables]
+    of_the_paper = [row for row in claims if row.kind not in NOT_THE_PAPERS]
     text = _html(
         outcomes=outcomes,
         about=about,
         pictures=pictures,
-        claims=claims,
-        chapters=by_chapter(claims),
-        counts=counts(claims),
+        findings=_findings(outcomes)[:MOST_FINDINGS],
+        lead=_lead(outcomes),
+        headlines=[outcome for outcome in outcomes if outcome.headline],
+        side_by_side=next((table for table in tables if table.name == SIDE_BY_SIDE), None),
+        claims=of_the_paper,
+        totals={verdict: ours for verdict, (_, ours) in counts(of_the_paper).items()},
+        kinds=[
+            (title, [row for row in claims if row.kind == kind]) for kind, title in KINDS.items()
+        ],
         classes=CLASSES,
-        texts={row.id: row.claim for row in claims},
-        not_run=sum(not row.was_run for row in claims),
+        statements={row.id: row for row in claims},
+        slips=sum(
+            row.finding.verdict is Verdict.FAILS
+            for row in of_the_paper
+            if row.kind in ("misprint", "count")
+        ),
+        needs_full=sum(NEEDS_FULL in row.finding.ours for row in of_the_paper),
+        not_run=sum(not row.was_run for row in of_the_paper),
         is_about_the_paper=is_about_the_paper,
     )
     page = directory / "index.html"
     write_whole(page, text.encode(errors="replace"))
     return page
+
+
+def _by_weight(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """Return the outcomes, those that tell most about the paper first."""
+    names = [*FIRST, *(outcome.name for outcome in outcomes)]
+    return sorted(outcomes, key=lambda outcome: names.index(outcome.name))
+
+
+def _findings(outcomes: Sequence[Outcome]) -> list[tuple[Outcome, str]]:
+    return [(outcome, text) for outcome in _by_weight(outcomes) for text in outcome.findings]
+
+
+def _lead(outcomes: Sequence[Outcome]) -> list[tuple[Outcome, str]]:
+    """Return the two figures at the top: the first ones of two outcomes, or two of a single one."""
+    figures = [
+        (place, outcome, name)
+        for outcome in _by_weight(outcomes)
+        for place, name in enumerate(outcome.figures)
+    ]
+    return [(outcome, name) for _, outcome, name in sorted(figures, key=lambda one: one[0])[:2]]
 
 
 def _write_csv(path: Path, rows: Iterable[Iterable[object]]) -> None:
@@ -76,11 +116,14 @@ def _html(**values: Any) -> str:
     )
 
 
-def about_this_run(seconds: float, jobs: int | None = None) -> dict[str, str]:
+def about_this_run(
+    seconds: float, jobs: int | None = None, *, full: bool = False
+) -> dict[str, str]:
     """Describe the command, the machine and the versions, so that the run can be repeated."""
     cores, here = cpu_count(), environment()
     return {
         "command": shlex.join(["quadric", *sys.argv[1:]]),
+        "run": FULL if full else QUICK,
         "finished": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "took": f"{seconds:.0f} s",
         "processor": f"{here.cpu}, {jobs or cores} of {cores} cores in use",

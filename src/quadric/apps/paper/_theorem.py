@@ -9,12 +9,22 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 from sklearn.datasets import make_moons
 
 from quadric import QuadraticClassifier, separate
-from quadric.apps.paper._experiment import Claim, Context, Outcome, Table, Verdict
+from quadric.apps.paper._experiment import (
+    Claim,
+    Context,
+    Outcome,
+    Table,
+    Verdict,
+    headline,
+    new_figure,
+)
 from quadric.checks import Array
 from quadric.convert import separating_quadric
+from quadric.plotting import plot_clusters, plot_points
 
 COUNTS = (2, 5, 10, 20, 50)
 DIMENSIONS = (2, 3, 5, 10, 20)
@@ -73,11 +83,14 @@ def train(C: int, d: int, seed: int) -> dict[str, Any]:
 
 
 def _by_thresholds(network: Any, X: Array, y: Array) -> float:
-    """Return the percentage of points for which every neuron is correct."""
+    """Return the percentage of points for which every neuron is correct.
+
+    A point on the surface of an ellipsoid, with z = 0, counts as inside, as in `separate`.
+    """
     z = network.logits(X)
     outputs = z.shape[1]
     right = np.eye(outputs, dtype=bool)[y] if outputs > 1 else (y == 1)[:, None]
-    return 100 * float(((z > 0) == right).all(axis=1).mean())
+    return 100 * float(((z >= 0) == right).all(axis=1).mean())
 
 
 def run(context: Context) -> Outcome:
@@ -88,7 +101,8 @@ def run(context: Context) -> Outcome:
     columns = tuple(rows[0])
     X, y = make_moons(200, noise=0.0, random_state=0)
     moons = separating_quadric(X, y)
-    support = 0 if moons.weights is None else int((moons.weights > 1e-9).sum())
+    weights = np.zeros(len(y)) if moons.weights is None else moons.weights
+    support = int((weights > 1e-9).sum())
     values = {name: [row[name] for row in rows] for name in columns}
     pairs = [row["trained"] for row in rows if row["C"] == 2]
     theorem = (
@@ -101,6 +115,35 @@ def run(context: Context) -> Outcome:
     proof = f"no conic separates two interleaved moons, as a proof based on {support} points shows"
     separated = moons.quadric is not None
     every = set(values["constructed"]) == {100}
+    claims = [
+        Claim(
+            "cluster-theorem",
+            "an argument that assumes an ellipsoid around each cluster",
+            theorem + ("" if separated else f"The condition is needed: {proof}"),
+            Verdict.of(every and separated, partly=every),
+            Verdict.CONDITIONALLY,
+            "construction, training and linear program",
+        ),
+        Claim(
+            "ellipsoid-always",
+            "stated without proof",
+            "two moons were separated" if separated else f"counterexample: {proof}",
+            Verdict.UNKNOWN if separated else Verdict.FAILS,
+            Verdict.UNKNOWN,
+            "proof by linear programming",
+        ),
+        Claim(
+            "exactly-C",
+            "argued: one neuron for each cluster",
+            f"{len(pairs)} pairs of clusters, one neuron: "
+            + ", ".join(f"{share:.0f} %" for share in pairs)
+            + " of the points are on the correct side",
+            Verdict.FAILS if 100 in pairs else Verdict.UNKNOWN,
+            Verdict.FAILS,
+            "counterexamples by training",
+        ),
+    ]
+    found = f"{values['constructed'].count(100)} of {len(rows)}"
     return Outcome(
         "theorem",
         "The cluster theorem",
@@ -117,34 +160,49 @@ def run(context: Context) -> Outcome:
                 dict.fromkeys(columns[4:], ".1f"),
             )
         ],
-        [
-            Claim(
-                "cluster-theorem",
-                "an argument that assumes an ellipsoid around each cluster",
-                theorem + ("" if separated else f"The condition is needed: {proof}"),
-                Verdict.of(every and separated, partly=every),
-                Verdict.CONDITIONALLY,
-                "construction, training and linear program",
-            ),
-            Claim(
-                "ellipsoid-always",
-                "stated without proof",
-                "two moons were separated" if separated else f"counterexample: {proof}",
-                Verdict.UNKNOWN if separated else Verdict.FAILS,
-                Verdict.UNKNOWN,
-                "proof by linear programming",
-            ),
-            Claim(
-                "exactly-C",
-                "argued: one neuron for each cluster",
-                f"{len(pairs)} pairs of clusters, one neuron: "
-                + ", ".join(f"{share:.0f} %" for share in pairs)
-                + " of the points are on the correct side",
-                Verdict.FAILS if 100 in pairs else Verdict.UNKNOWN,
-                Verdict.FAILS,
-                "counterexamples by training",
-            ),
-        ],
-        {},
+        claims,
+        {"theorem": draw(X, y, weights)},
         {"cases": len(rows)},
+        {
+            "theorem": "Left: five bounded clusters and the smallest ellipse around each, which is "
+            "the boundary of one quadratic neuron. Right: two moons, and the "
+            f"{support} points that prove that no conic separates them. With the weights beside "
+            "the points, x, y, x², xy and y² have the same mean in both classes. A quadratic "
+            "function therefore also has the same mean, so it cannot be positive on one class and "
+            "negative on the other."
+        },
+        [
+            f"One layer of C quadratic neurons separates {found} sets of C clusters that lie in "
+            "disjoint ellipsoids. The theorem needs this condition"
+            + ("." if separated else f": {proof}.")
+        ],
+        headline=headline(
+            claims, "cluster-theorem", "theorem: cluster sets separated", "all", found
+        ),
+        descriptions={
+            "theorem": "Left: five groups of points, each inside its own ellipse; no two ellipses "
+            "overlap. Right: two interleaved half circles of points. Rings mark "
+            f"{support} points, {int((weights[y == 0] > 1e-9).sum())} on the upper and "
+            f"{int((weights[y == 1] > 1e-9).sum())} on the lower half circle."
+        },
     )
+
+
+def draw(X: Array, y: Array, weights: Array) -> Figure:
+    """Draw five clusters with their ellipses, and two moons with the points of the proof."""
+    figure, (left, right) = new_figure(9.2, 3.3, 1, 2, width_ratios=(3, 4))
+    clusters, labels, *_ = bounded_clusters(5, 2, np.random.default_rng([5, 2, 0]))
+    plot_clusters(separate(clusters, labels).network, clusters, labels, left)
+    left.set_title("five neurons separate five clusters", fontsize=10)
+    plot_points(X, y, right, size=10)
+    support = np.flatnonzero(weights > 1e-9)
+    right.scatter(*X[support].T, s=110, facecolors="none", edgecolors="#222222", linewidths=1.6)
+    centers = np.array([(0.0, 0.0), (1.0, 0.5)])
+    for k in support:
+        outwards = tuple(20 * (X[k] - centers[y[k]]))
+        options = {"textcoords": "offset points", "ha": "center", "va": "center", "fontsize": 8}
+        right.annotate(f"{weights[k]:.2g}", X[k], outwards, **options)
+    right.set_title(f"two moons: {len(support)} points prove that no conic can", fontsize=10)
+    right.set(aspect="equal")
+    right.margins(0.18)
+    return figure

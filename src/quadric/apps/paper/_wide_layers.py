@@ -29,6 +29,7 @@ from quadric.apps.paper._experiment import (
     differences,
     facts_of,
     fitted,
+    headline,
     legend_below,
     line_style,
     new_figure,
@@ -136,6 +137,13 @@ def run(context: Context) -> Outcome:
     """Train the networks, and compare the layers that are fitted to their features."""
     finished = run_parts(context, parts(context))
     cells, separated = samples(finished), _separated(finished[0][1])
+    claims = [claim(cells, separated, context.has_mnist)]
+    trained, untrained = (_first_separable(cells, separated, k) for k in (0, 1))
+    tests = gains(cells)
+    low, high = (
+        np.mean([test.difference for key, test in tests.items() if key[1] == width])
+        for width in (WIDTHS[0], WIDTHS[-1])
+    )
     return Outcome(
         "wide-layers",
         "Study: features of wide hidden layers",
@@ -151,19 +159,38 @@ def run(context: Context) -> Outcome:
                 "wide_layers_gains",
                 "Gain of a quadratic layer over a linear one on the same features",
                 ("images", "h", "output"),
-                gains(cells),
+                tests,
                 "In percentage points of test accuracy; p values are corrected by Holm's method.",
                 "gain",
                 "quadratic is",
             ),
         ],
-        [claim(cells, separated, context.has_mnist)],
+        claims,
         {"wide_layers": draw(cells)},
         facts_of(finished),
         {
             "wide_layers": "The share of the training images that a linear layer has right rises "
             "with the number of hidden neurons, also before training; the right panel shows how "
             "much more accurate a quadratic layer is than a linear one on the same features."
+        },
+        [
+            f"A linear layer separates the training images by the features of a trained hidden "
+            f"layer {_from(trained)}, and of an untrained one {_from(untrained)}. The gain of a "
+            f"quadratic layer on these features is {low:+.2f} points with {WIDTHS[0]} hidden "
+            f"neurons and {high:+.2f} with {WIDTHS[-1]}."
+        ],
+        headline=headline(
+            claims,
+            "wide-layers-separable",
+            "wide-layers: features separable",
+            "with many",
+            _from(trained),
+        ),
+        descriptions={
+            "wide_layers": "Left: the share of training images that are right rises to 100 % "
+            f"{_from(trained)}, and with the untrained layer (dashed) {_from(untrained)}. Right: "
+            f"the gain of a quadratic layer, with error bars, from {low:+.2f} points with "
+            f"{WIDTHS[0]} hidden neurons to {high:+.2f} with {WIDTHS[-1]}."
         },
     )
 
@@ -231,7 +258,7 @@ def claim(cells: Samples, separated: Separated, compared: bool) -> Claim:
         f"{np.mean([test.difference for key, test in tests.items() if key[1] == h]):+.2f}"
         for h in widths
     )
-    where = [f"from h = {width}" if width else "at no h" for width in (trained, untrained)]
+    where = [_from(width) for width in (trained, untrained)]
     falling = lower == len(changes)
     learned = trained and (untrained is None or trained < untrained)
     return Claim(
@@ -273,6 +300,10 @@ def _table(cells: Samples, separated: Separated) -> Table:
         "before training, with N(0, 0.006²).",
         dict.fromkeys(columns, ".2f"),
     )
+
+
+def _from(width: int | None) -> str:
+    return f"from h = {width}" if width else "at no h"
 
 
 def draw(cells: Samples) -> Figure:

@@ -17,7 +17,15 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from quadric import Network, Quadratic, datasets
-from quadric.apps.paper._experiment import Claim, Context, Outcome, Table, Verdict, new_figure
+from quadric.apps.paper._experiment import (
+    Claim,
+    Context,
+    Outcome,
+    Table,
+    Verdict,
+    headline,
+    new_figure,
+)
 from quadric.geometry import Quadric
 from quadric.plotting import BOUNDARY, color_of, marker_of, plot_regions
 
@@ -129,6 +137,9 @@ def run(context: Context) -> Outcome:
             f"line; at most {max(most)} of 4 points",
         ),
     ]
+    claims = claims_of(by_variant, most)
+    solved = sum(trial.correct == 4 for one in VARIANTS[:2] for trial in by_variant[one])
+    hyperbola, ellipse = (_first(trained, name) for name in ("random", "identity"))
     return Outcome(
         "xor",
         "XOR with one neuron",
@@ -143,14 +154,36 @@ def run(context: Context) -> Outcome:
                 "it matters. The last row is a linear neuron, which starts from w, b ~ N(0, 1).",
             )
         ],
-        claims_of(by_variant, most),
+        claims,
         {"xor": draw(trained)},
         {"seeds": seeds},
         {
             "xor": "The paper's two solutions with the first seed: a hyperbola from a random Q, "
             "and an ellipse from Q = I. The neuron's boundary separates the two classes."
         },
+        [
+            f"One quadratic neuron learns XOR in {solved} of {2 * seeds} runs, one linear neuron "
+            f"in {sum(count == 4 for count in most)} of {seeds}. Whether the boundary is an "
+            "ellipse or a hyperbola depends on when training stops, which the paper does not state."
+        ],
+        headline=headline(
+            claims, "xor-quadratic", "xor: runs that learn XOR", "a figure", f"{solved}/{2 * seeds}"
+        ),
+        descriptions={
+            "xor": "Two panels with the four points of XOR, two of each class, at the corners of a "
+            f"square. Left: the boundary is a {hyperbola.neuron.kind}, {_points(hyperbola)}. "
+            f"Right: it is an {ellipse.neuron.kind}, {_points(ellipse)}."
+        },
     )
+
+
+def _first(trained: Sequence[TrainedNeuron], name: str) -> TrainedNeuron:
+    """Return the first run of a variant, which is drawn."""
+    return next(trial for trial in trained if trial.variant.name == name)
+
+
+def _points(trial: TrainedNeuron) -> str:
+    return f"with {trial.correct} of 4 points on the correct side"
 
 
 def claims_of(
@@ -211,11 +244,9 @@ def draw(trained: Sequence[TrainedNeuron]) -> Figure:
     """Draw the paper's figure: (a) a hyperbola from a random Q, (b) an ellipse from Q = I."""
     X, y = datasets.xor()
     figure, axes = new_figure(9.2, 5.2, 1, 2)
-    for ax, letter, name, start in (
-        (axes[0], "a", "random", "random Q"),
-        (axes[1], "b", "identity", "Q = I"),
-    ):
-        neuron = next(trial for trial in trained if trial.variant.name == name).neuron
+    panels = (("a", "random", "random Q"), ("b", "identity", "Q = I"))
+    for ax, (letter, name, start) in zip(axes, panels, strict=True):
+        neuron = _first(trained, name).neuron
         network = Network([Quadratic([neuron.w], [neuron.b], [neuron.Q])], ["logistic"])
         plot_regions(network, X, y, ax, window=(-2.2, 2.2, -2.2, 2.2), size=110, legend=False)
         ax.set(aspect="equal", xlabel="$x$")

@@ -13,18 +13,19 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
-from rich.progress import TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.table import Column, Table
-from rich.text import Text
 
 from quadric.apps import paper
 from quadric.apps.shell.commands._console import (
     fail,
     make_console,
     print_json,
-    print_table,
-    progress_bar,
     writable_directory,
+)
+from quadric.apps.shell.commands._screen import (
+    LiveLines,
+    plain_table,
+    print_details,
+    print_screen,
 )
 from quadric.errors import DatasetUnavailableError, DivergenceError, StoreError
 from quadric.utils import counted, visible
@@ -47,7 +48,6 @@ ExperimentName = StrEnum(
         "bilinear",
     ],
 )
-MOST_SHOWN = 60  # rows on the terminal; the report has all rows
 
 
 @dataclass(frozen=True)
@@ -89,9 +89,9 @@ def reproduce(
         bool,
         typer.Option(
             "--full/--quick",
-            help="Full: all 180 cells of the MNIST table with 25 seeds and the paper's numbers of "
-            "epochs, and 5 seeds of bilinear. Quick: 135 cells with 3 seeds, in about one and a "
-            "half minutes.",
+            help="Full: all 180 cells of the MNIST table with 60 seeds and the paper's numbers of "
+            "epochs, and 5 seeds of bilinear. Quick: 135 cells with 3 seeds, in about two minutes "
+            "on two cores.",
         ),
     ] = False,
     studies: Annotated[
@@ -106,8 +106,8 @@ def reproduce(
         int | None,
         typer.Option(
             min=1,
-            help="Number of seeds for xor (50), mnist (3 or 25), studies (10 to 40) and bilinear "
-            "(1 or 5).",
+            help="Number of seeds for xor (50), mnist (3 or 60, --row 25), studies (10 to 40) and "
+            "bilinear (1 or 5).",
         ),
     ] = None,
     first_seed: Annotated[
@@ -128,6 +128,16 @@ def reproduce(
         str | None,
         typer.Option(help="Address of a Dask scheduler for mnist, studies and bilinear."),
     ] = None,
+    row: Annotated[
+        str | None,
+        typer.Option(
+            help="Run one row of the MNIST table and print it, without a report: "
+            "images/epochs/hidden, such as 600/5/10."
+        ),
+    ] = None,
+    details: Annotated[
+        bool, typer.Option("--details", help="Print all claims and tables before the summary.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
     recipe: Annotated[
         str,
@@ -154,13 +164,21 @@ def reproduce(
 
     if studies and experiment is not ExperimentName.all:
         fail(f"--studies runs all studies. Omit it, or omit {str(experiment)!r}.")
+    if row is not None and experiment is not ExperimentName.mnist:
+        fail("--row is a row of the MNIST table: quadric reproduce mnist --row 600/5/10.")
     try:
         chosen_recipe = changes.applied_to(
             paper.RECIPES[check_choice("--recipe", recipe, paper.RECIPES)]
         )
+        place = None if row is None else paper.parse_row(row)
     except (ValueError, TypeError) as error:
         fail(str(error))
-    context = paper.Context(full, seeds, first_seed, jobs or cpu_count(), dask, chosen_recipe)
+    if place:  # no more epochs than the row has
+        epochs = tuple(count for count in chosen_recipe.epochs if count <= place[1])
+        chosen_recipe = replace(chosen_recipe, epochs=epochs)
+    context = paper.Context(
+        full, seeds, first_seed, jobs or cpu_count(), dask, chosen_recipe, row=place
+    )
     store = store or out / "runs.sqlite"
     if experiment is ExperimentName.all:
         chosen = paper.STUDIES if studies else paper.EXPERIMENTS
@@ -181,7 +199,10 @@ def reproduce(
         problem = " ".join(str(error).split()) or type(error).__name__
     if problem and not outcomes:
         _end(problem, code)
-    about = paper.about_this_run(time.perf_counter() - start, context.jobs)
+    if place and not problem:
+        _print_row(outcomes[0], as_json=as_json)
+        return
+    about = paper.about_this_run(time.perf_counter() - start, context.jobs, full=full)
     if problem:
         missing = ", ".join(list(chosen)[len(outcomes) :])
         about = {"incomplete": f"{missing} not finished ({problem})"} | about
@@ -195,10 +216,25 @@ def reproduce(
         results = [_plain(outcome) for outcome in outcomes]
         print_json({"experiments": results, "report": str(page), "command": sys.argv[1:]})
         return
+    judged = paper.judge(claim for outcome in outcomes for claim in outcome.claims)
+    if details:
+        print_details(outcomes, judged)
+    data = " and ".join(sorted({one.facts["data"] for one in outcomes if "data" in one.facts}))
+    with_data = f", with {data}" if data else ""
+    took = f"{'Full' if full else 'Quick'} run of {counted(len(outcomes), 'experiment')}{with_data}"
+    print_screen(outcomes, judged, page, f"{took}, in {about['took']}")
+
+
+def _print_row(outcome: paper.Outcome, *, as_json: bool) -> None:
+    """Print one row of the MNIST table."""
+    if as_json:
+        print_json({"experiments": [_plain(outcome)], "command": sys.argv[1:]})
+        return
     console = make_console()
-    for outcome in outcomes:
-        _show(console, outcome)
-    console.print(f"\nReport: {visible(str(page))}")
+    console.print(outcome.title)
+    console.print(outcome.summary)
+    console.print(plain_table(outcome.tables[0]))
+    console.print(outcome.tables[0].note)
 
 
 def _end(problem: str, code: int) -> NoReturn:
@@ -214,29 +250,26 @@ def _run(
     store: Path,
     data_dir: Path | None,
 ) -> Iterator[paper.Outcome]:
-    """Run the experiments one after another, with a progress bar on stderr."""
+    """Run the experiments one after another, with their progress on stderr."""
     stderr = make_console(stderr=True)
     context = _with_images(context, chosen, data_dir, stderr)
-    seconds = sum(experiment.estimate(context) for experiment in chosen.values())
+    estimates = {name: experiment.estimate(context) for name, experiment in chosen.items()}
+    seconds = sum(estimates.values())
     if seconds > 5:
         text = f"{seconds / 60:.0f} minutes" if seconds > 90 else f"{seconds:.0f} seconds"
         threads = counted(context.jobs, "thread")
         stderr.print(f"About {text} with {threads}, less if runs are already stored.")
+        stderr.print("The first run after an installation compiles for up to a minute more.")
     with contextlib.ExitStack() as stack:
         if any(experiment.needs_store for experiment in chosen.values()):
             # opened first, so that an unusable store is reported immediately
             context = replace(context, store=stack.enter_context(paper.Store(store)))
+        lines = LiveLines(estimates)
+        stack.enter_context(lines.bars)
         for name, experiment in chosen.items():
-            if not stderr.is_terminal:  # one line per experiment in a log
-                stderr.print(f"{name} ...")
-            with progress_bar(
-                name,
-                TaskProgressColumn(),
-                TimeElapsedColumn(),
-                TextColumn("remaining:"),
-                TimeRemainingColumn(),
-            ) as progress:
-                yield experiment.run(replace(context, progress=progress))
+            outcome = experiment.run(replace(context, progress=lines.start(name)))
+            lines.finish(name)
+            yield outcome
 
 
 def _with_images(
@@ -291,69 +324,5 @@ def _plain(outcome: paper.Outcome) -> dict[str, Any]:
             for table in outcome.tables
         },
         "facts": outcome.facts,
+        "headline": asdict(outcome.headline) if outcome.headline else None,
     }
-
-
-def _show(console: Console, outcome: paper.Outcome) -> None:
-    """Print the claims with their verdicts, then the first table."""
-    console.print(f"\n{outcome.title}", style="bold")
-    console.print(outcome.summary)
-    for finding in outcome.findings:
-        console.print(f"- {finding}")
-    if outcome.claims:
-        styles = {
-            paper.Verdict.HOLDS: "green",
-            paper.Verdict.CONDITIONALLY: "yellow",
-            paper.Verdict.FAILS: "red",
-            paper.Verdict.UNKNOWN: "dim",
-        }
-        print_table(
-            Table("verdict", "claim", "paper", "ours"),
-            (
-                [
-                    Text(one.verdict.value, styles[one.verdict]),
-                    paper.statements()[one.id].claim,
-                    one.paper,
-                    one.ours,
-                ]
-                for one in outcome.claims
-            ),
-        )
-    if outcome.tables:
-        make_table = _mnist_table if outcome.name == "mnist" else _plain_table
-        console.print(make_table(outcome.tables[0]))
-
-
-def _plain_table(results: paper.Table) -> Table:
-    table = Table(*results.columns, title=results.title, title_justify="left")
-    for row in results.rows[:MOST_SHOWN]:
-        table.add_row(*(results.text(i, value) for i, value in enumerate(row)))
-    if len(results.rows) > MOST_SHOWN:
-        table.caption = f"... and {len(results.rows) - MOST_SHOWN} more rows in the report"
-    return table
-
-
-def _mnist_table(results: paper.Table) -> Table:
-    """Arrange the cells as in the paper, with the three models side by side."""
-    headings = ("images", "epochs", "hidden", "ANN", "QNN", "RPQNN")
-    table = Table(
-        *(Column(name, justify="right") for name in headings),
-        title="our mean (the paper's mean), in percent; ✗ if they differ by more than 2 standard "
-        "errors",
-        title_justify="left",
-    )
-    cells: dict[tuple[object, ...], dict[int, dict[str, Text]]] = {}
-    for row in results.rows:
-        size, epochs, hidden, model, mean, *_ = row
-        named = dict(zip(results.columns, row, strict=True))
-        number, is_within = f"{mean:.2f}", named["within 2 standard errors"]
-        if named["paper mean"] is not None:
-            number += f" ({named['paper mean']:.2f})"
-        text = Text.assemble(number, (" ✗" if is_within is False else "", "red"))
-        cells.setdefault((size, epochs), {}).setdefault(hidden, {})[model] = text
-    for (size, epochs), by_hidden in cells.items():
-        for hidden, models in by_hidden.items():
-            found = (models.get(name, Text("-")) for name in ("ann", "qnn", "rpqnn"))
-            table.add_row(str(size), str(epochs), str(hidden), *found)
-        table.add_section()
-    return table
