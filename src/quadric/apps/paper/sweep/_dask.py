@@ -74,8 +74,9 @@ def _round(
     from distributed import KilledWorker, as_completed
 
     try:
-        # `hash=True` would read all of the data once more
-        shared = client.scatter(data, broadcast=True, hash=False)
+        # To one worker; the others fetch a copy when they first need it. `broadcast=True` can wait
+        # forever if a worker dies meanwhile, and `hash=True` would read all of the data once more.
+        shared = client.scatter(data, hash=False)
         futures = {
             client.submit(
                 run_remotely, task, recipe, shared, versions(), pure=False, retries=RETRIES
