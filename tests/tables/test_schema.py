@@ -7,7 +7,8 @@ import polars as pl
 import pytest
 
 from quadric.apps.shell.tables import ColumnOptions, Settings, open_table, train
-from quadric.apps.shell.tables._schema import Schema, features, fitted_to_moments, labels
+from quadric.apps.shell.tables._preprocessing import fitted_to_moments
+from quadric.apps.shell.tables._schema import Schema, features, labels
 from quadric.errors import TableError
 from tests.support.tables import schema_of, write
 

@@ -71,6 +71,12 @@ def write_report(outcomes: Sequence[Outcome], directory: Path, about: dict[str, 
             for row in of_the_paper
             if row.kind in ("misprint", "count")
         ),
+        refuted=[
+            row
+            for row in of_the_paper
+            if row.kind not in ("misprint", "count")
+            and (row.recorded or row.finding).verdict is Verdict.FAILS
+        ],
         needs_full=sum(NEEDS_FULL in row.finding.ours for row in of_the_paper),
         not_run=sum(not row.was_run for row in of_the_paper),
         is_about_the_paper=is_about_the_paper,

@@ -3,8 +3,7 @@
 Schemas and other stored states are read from files as JSON values, whose fields are checked.
 
 The second part converts tables as a schema says: missing values, numbers, categories and targets.
-`features` converts a batch of rows to numbers and text. `preprocessing` returns the scikit-learn
-steps that impute, scale and one-hot encode them; they are part of the saved model.
+`features` converts a batch of rows to numbers and text, which the steps of `_preprocessing` encode.
 """
 
 import json
@@ -15,10 +14,6 @@ from typing import Any, Self
 
 import numpy as np
 import polars as pl
-from sklearn.compose import ColumnTransformer
-from sklearn.impute import SimpleImputer
-from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from quadric.apps.shell.tables._options import DECIMAL_COMMA, applying
 from quadric.checks import Array
@@ -26,7 +21,6 @@ from quadric.errors import TableError
 from quadric.utils import counted, listed
 
 MISSING = ("", "na", "n/a", "nan", "null", "none", "?")  # in lowercase
-MISSING_CATEGORY = "missing"
 TRUTH = {"true": 1.0, "false": 0.0}
 LARGEST = 1e100  # maximum absolute value in a table, so that sums of squares do not overflow
 Check = type | Callable[[Any], bool]
@@ -402,43 +396,6 @@ def _to_numbers(cleaned: pl.DataFrame, start: int) -> dict[str, pl.Series]:
             raise TableError(f"{problem}row {start + row + 1} contains {column[row]!r}.{advice}")
         check_size(name, converted[name].to_numpy(), start)
     return converted
-
-
-def preprocessing(schema: Schema) -> list[Any]:
-    """Return the unfitted preprocessing steps that precede the estimator.
-
-    If all columns are numeric, the steps are affine, so that the model can be explained in the
-    user's units. With many categories, the result is sparse, because its density is below 0.3.
-    """
-    number_steps = [SimpleImputer(strategy="mean", keep_empty_features=True), StandardScaler()]
-    numbers = [column.name for column in schema.columns if column.kind != "category"]
-    categories = [column.name for column in schema.columns if column.kind == "category"]
-    if not categories:
-        return number_steps
-    encode = make_pipeline(
-        SimpleImputer(missing_values=None, strategy="constant", fill_value=MISSING_CATEGORY),
-        OneHotEncoder(handle_unknown="ignore"),
-    )
-    parts = [("numbers", make_pipeline(*number_steps), numbers), ("categories", encode, categories)]
-    return [ColumnTransformer([part for part in parts if part[2]], verbose_feature_names_out=False)]
-
-
-def fitted_to_moments(schema: Schema) -> Pipeline:
-    """Return the preprocessing steps, fitted to the moments and categories in the schema.
-
-    They are fitted to a few rows with the same means, standard deviations and categories as the
-    whole table: alternately mean + std and mean - std, and every category at least once.
-    """
-    rows = max([2, *(len(column.categories) + 1 for column in schema.columns)])
-    rows += rows % 2
-    data = {}
-    for column in schema.columns:
-        values: list[Any] = [column.mean + column.std, column.mean - column.std]
-        dtype: Any = pl.Float64
-        if column.kind == "category":
-            values, dtype = [*column.categories, *([None] if column.missing else [])], pl.String
-        data[column.name] = pl.Series((values * rows)[:rows], dtype=dtype)
-    return make_pipeline(*preprocessing(schema)).fit(pl.DataFrame(data))
 
 
 def typical_rows(schema: Schema, rows: int = 200) -> pl.DataFrame:

@@ -28,11 +28,11 @@ from quadric.apps.shell.tables._held_out import (
     remarks_on_table,
 )
 from quadric.apps.shell.tables._options import ColumnOptions, Settings, Stream
+from quadric.apps.shell.tables._preprocessing import fitted_to_moments
 from quadric.apps.shell.tables._schema import (
     Schema,
     check_fields,
     expect,
-    fitted_to_moments,
     is_count,
     labeled_rows,
 )

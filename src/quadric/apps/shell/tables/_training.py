@@ -35,7 +35,8 @@ from quadric.apps.shell.tables._held_out import (
     remarks_on_table,
 )
 from quadric.apps.shell.tables._options import ColumnOptions, Settings
-from quadric.apps.shell.tables._schema import Schema, labeled_rows, preprocessing
+from quadric.apps.shell.tables._preprocessing import preprocessing
+from quadric.apps.shell.tables._schema import Schema, labeled_rows
 from quadric.apps.shell.tables._schema_inference import infer_schema, new_profiles, profile_batch
 from quadric.apps.shell.tables._source import Source
 from quadric.checks import Array
