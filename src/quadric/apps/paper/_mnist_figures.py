@@ -7,7 +7,13 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from quadric.apps.paper._experiment import MODELS, legend_below, line_style, new_figure
-from quadric.apps.paper._mnist_claims import Block, Cell, expected_within, row_name
+from quadric.apps.paper._mnist_claims import (
+    Block,
+    Cell,
+    expected_within,
+    paper_table,
+    row_name,
+)
 from quadric.datasets import ImageData
 from quadric.plotting import color_of
 from quadric.reference import PARAMETERS
