@@ -21,7 +21,7 @@ from quadric.apps.paper.sweep import environment
 from quadric.utils import require, write_whole
 
 FULL = "full run: all cells, seeds and epochs"
-QUICK = "quick run: fewer cells, seeds and epochs than in the paper (--full has all)"
+QUICK = "quick run: fewer cells, seeds and epochs than in the paper"
 MOST_FINDINGS = 5  # on the first screen
 FIRST = ("mnist", "theorem", "timing", "clusters")  # outcomes that tell most about the paper
 NOT_THE_PAPERS = ("question", "background")  # kinds of statements that are not counted
