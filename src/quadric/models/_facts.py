@@ -14,7 +14,7 @@ import numpy as np
 
 from quadric.checks import Array
 from quadric.errors import expect
-from quadric.models._operations import Operation
+from quadric.models._operations import Operation, drops, passes
 from quadric.network import Network
 
 LARGEST_COUNT = 2**53  # float64 holds all smaller integers exactly
@@ -276,16 +276,6 @@ DTYPE: Rules = {
         isinstance(value, np.dtype) and value.kind in "iufO"
     ),
 }
-
-
-def passes(step: Any) -> bool:
-    """Whether a value stands in the place of a step that changes nothing."""
-    return step is None or (isinstance(step, str) and step == "passthrough")
-
-
-def drops(step: Any) -> bool:
-    """Whether a value stands in the place of a step that returns no columns."""
-    return isinstance(step, str) and step == "drop"
 
 
 def is_step(step: Any) -> bool:

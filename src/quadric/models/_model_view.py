@@ -16,8 +16,7 @@ from quadric.core import Linear, Quadratic
 from quadric.geometry import AffineMap
 from quadric.models._composition import affine_map, fold_layers, layer_to_quadratic
 from quadric.models._coordinates import Coordinates, affine_coordinates, hidden_coordinates
-from quadric.models._facts import passes
-from quadric.models._operations import Operation
+from quadric.models._operations import Operation, passes
 from quadric.models._supported_steps import named_operations, split
 from quadric.network import Network
 from quadric.utils import first_applying

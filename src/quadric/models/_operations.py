@@ -252,3 +252,13 @@ def fill_after(operations: Sequence[Operation], n: int, last: Array | None = Non
                 agree = np.isnan(before) | (before == inside)
                 fill[columns] = np.where(agree, inside, np.where(np.isnan(inside), before, np.nan))
     return fill
+
+
+def passes(step: Any) -> bool:
+    """Whether a value stands in the place of a step that changes nothing."""
+    return step is None or (isinstance(step, str) and step == "passthrough")
+
+
+def drops(step: Any) -> bool:
+    """Whether a value stands in the place of a step that returns no columns."""
+    return isinstance(step, str) and step == "drop"

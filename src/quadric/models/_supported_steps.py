@@ -24,12 +24,10 @@ from quadric.models._facts import (
     Limits,
     as_array,
     attributes,
-    drops,
     expect_input_names,
     expect_plain_options,
     is_vector,
     named_steps,
-    passes,
 )
 from quadric.models._operations import (
     Affine,
@@ -40,6 +38,8 @@ from quadric.models._operations import (
     OneHot,
     Operation,
     Select,
+    drops,
+    passes,
     width_after,
 )
 from quadric.models._scalers_imputers_selectors import (
