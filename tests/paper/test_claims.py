@@ -225,5 +225,25 @@ def test_every_claim_has_a_kind_and_questions_of_ours_are_not_the_papers():
         assert (one.kind == "background") is bool(one.reason), one.id
 
 
+def test_the_overview_and_the_results_have_the_committed_counts(committed):
+    verdicts = [(row.kind, row.finding.verdict) for row in committed]
+    overview = (ROOT / "docs" / "explanation" / "claims_overview.md").read_text()
+    kinds = [kind for kind in KINDS if kind != "background"]
+    for verdict in Verdict:
+        counts = [verdicts.count((kind, verdict)) for kind in kinds]
+        assert f"| {verdict} | {' | '.join(map(str, counts))} |" in overview
+    assert verdicts.count(("background", Verdict.UNKNOWN)) == 12
+    assert "Twelve statements about the field are not judged." in overview
+    judged = [verdict for kind, verdict in verdicts if kind != "background"]
+    holds, partly, fails, unknown = (judged.count(verdict) for verdict in Verdict)
+    slips = sum(verdicts.count((kind, Verdict.FAILS)) for kind in ("misprint", "count"))
+    questions = verdicts.count(("question", Verdict.FAILS))
+    assert (
+        f"{len(judged)} judged statements: {holds} hold, {partly} with a condition, {fails} do not "
+        f"({slips} of them misprints and counts, {questions} questions of ours), {unknown} is "
+        "undecided"
+    ) in (ROOT / "docs" / "results.md").read_text()
+
+
 def test_the_page_of_claims_is_generated_from_the_committed_table(committed):
     assert (ROOT / "docs" / "claims.md").read_text() == markdown_page(committed)
