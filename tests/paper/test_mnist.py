@@ -209,6 +209,7 @@ def test_three_seeds_decide_only_the_means(paper):
             if claim.id not in ("table-possible", "table-means"):
                 assert (claim.verdict is not Verdict.UNKNOWN) is judged, claim
                 assert claim.ours.endswith("not judged: needs --full") is not judged
+        assert claim_about(claims, "table-means").verdict is Verdict.CONDITIONALLY
         # printed: 25 runs
         assert claim_about(claims, "rpqnn-almost-the-same").paper_verdict is Verdict.FAILS
     others = claims_of(compare(paper, {}), compared=False)

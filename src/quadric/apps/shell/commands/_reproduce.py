@@ -106,8 +106,8 @@ def reproduce(
         int | None,
         typer.Option(
             min=1,
-            help="Number of seeds for xor (50), mnist (3 or 60, --row 25), studies (10 to 40) and "
-            "bilinear (1 or 5).",
+            help="Number of seeds for xor (50), mnist (3 or 60, --row 25), ablation (3 or 60), "
+            "studies (10 or 60) and bilinear (1 or 5).",
         ),
     ] = None,
     first_seed: Annotated[
