@@ -94,7 +94,9 @@ def run(context: Context) -> Outcome:
         "Study: heads of a convolutional network",
         f"{context.data.name}: two convolutions with stride 2 (8 and 16 channels), a layer of "
         "features with ReLU, and a head with softmax, trained by Adam (learning rate "
-        f"{SETTINGS['rate']}, {SETTINGS['batch']} images per step). Only the head differs. {RULE}",
+        f"{SETTINGS['rate']}, {SETTINGS['batch']} images per step). Only the head differs. {RULE} "
+        "The claims are judged by paired t tests over the seeds, early and late, with differences "
+        "averaged over the numbers of images.",
         [
             samples_table(
                 "cnn_head",

@@ -151,7 +151,9 @@ RULE = (
     "A claim about many rows holds if most of its differences are significant (Welch's test with "
     "Holm's correction over the rows, 5 %) and none is significant in the opposite direction. It "
     "holds with a condition if this is so for the rows with at most 6000, 1200 or 600 images. "
-    f"With fewer than {ENOUGH} runs per cell there are no verdicts."
+    "Blocks of images and epochs are compared by paired t tests over the seeds, or by Welch's test "
+    "if only the means are known, with Holm's correction over the blocks. "
+    f"With fewer than {ENOUGH} runs per cell, only the means are judged."
 )
 
 Finding = tuple[str, Verdict]
@@ -450,14 +452,14 @@ def _possible(printed: Samples) -> Claim:
     )
 
 
-def expected_within(cells: int, runs: int = 25) -> tuple[float, int]:
+def expected_within(cells: int, runs: int) -> tuple[float, int]:
     """Return how many cells of the same recipe are within 2 standard errors, and how few may be.
 
     The second number is 2 standard deviations of the binomial distribution below the first.
     Cells that share runs are correlated, so this bound is approximate. With fewer than `ENOUGH`
     runs, only the paper's standard deviation is used.
 
-    >>> expected, least = expected_within(180)
+    >>> expected, least = expected_within(180, 25)
     >>> round(expected), least
     (171, 165)
     """
