@@ -6,7 +6,7 @@
     python -m results.write bilinear STORE COMMIT [--full] [--load TEXT]
 
 REPORT is a directory that `quadric reproduce --full --out REPORT` has written, and STORE the file
-runs.sqlite of `quadric reproduce bilinear`. COMMIT is the commit at which the command was run.
+runs.sqlite in such a directory. COMMIT is the commit at which the command was run.
 
 `claims` writes claims.csv, docs/claims.md, and the file recorded.csv of the package. If several
 runs judge a claim, the last one counts; without a REPORT, the stored verdicts are kept and only the
@@ -181,7 +181,7 @@ def recorded_rows(rows: Iterable[Statement]) -> list[tuple[str, ...]]:
 
 
 def write_claims(reports: Sequence[Path]) -> None:
-    """Write claims.csv and docs/claims.md."""
+    """Write claims.csv, docs/claims.md and the recorded.csv of the package."""
     table = RESULTS / "claims.csv"
     tables = [table, *(report / "claims.csv" for report in reports)]
     rows = merged(
@@ -194,7 +194,7 @@ def write_claims(reports: Sequence[Path]) -> None:
     write_csv(table, [COLUMNS, *(row.cells() for row in rows)])
     write_csv(RECORDED, [RECORDED_COLUMNS, *recorded_rows(rows)])
     PAGE_OF_CLAIMS.write_text(markdown_page(rows), encoding="utf-8")
-    print(f"{table} and {PAGE_OF_CLAIMS}: {len(rows)} claims")
+    print(f"{table}, {RECORDED} and {PAGE_OF_CLAIMS}: {len(rows)} claims")
 
 
 # ---- the MNIST table -----------------------------------------------------------------------------

@@ -8,7 +8,6 @@ file also lists the sentences of the paper that claim nothing, with the reason.
 import csv
 import re
 import tomllib
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -183,28 +182,6 @@ def statements() -> Mapping[str, Statement]:
     return by_id
 
 
-CHAPTERS = {
-    "I": "Abstract and introduction",
-    "II": "Section II: quadratic logistic regression",
-    "III": "Section III: networks of quadratic neurons",
-    "IV": "Section IV: reduced parameters",
-    "V": "Section V: complexity",
-    "VI": "Section VI: results",
-    "VII": "Section VII: conclusion",
-}
-# the chapters of places whose name does not begin with a section's number
-ELSEWHERE = {
-    "abstract": "I",
-    "Algorithm 1": "III",
-    "Algorithm 2": "IV",
-    "Table I": "V",
-    "Table II": "V",
-    "Table III": "VI",
-    "Table IV": "VI",
-    "Table V": "VI",
-}
-
-
 def judge(claims: Iterable[Claim]) -> list[Statement]:
     """Return every statement of the list with what is found about it.
 
@@ -222,19 +199,3 @@ def judge(claims: Iterable[Claim]) -> list[Statement]:
         earlier = None if known else statement.recorded
         judged[claim.id] = replace(statement, finding=claim, recorded=earlier)
     return list(judged.values())
-
-
-def counts(rows: Iterable[Statement]) -> Mapping[Verdict, tuple[int, int]]:
-    """Return how often each verdict is given, on the paper and on our numbers."""
-    verdicts = [(row.finding.paper_verdict, row.finding.verdict) for row in rows]
-    paper, ours = map(Counter, zip(*verdicts, strict=True))
-    return {verdict: (paper[verdict], ours[verdict]) for verdict in Verdict}
-
-
-def by_chapter(rows: Iterable[Statement]) -> list[tuple[str, list[Statement]]]:
-    """Return the title of each chapter with the claims that are first made in it."""
-    chapters: dict[str, list[Statement]] = {number: [] for number in CHAPTERS}
-    for row in rows:
-        first = section_of(row.where[0])
-        chapters[ELSEWHERE.get(first) or re.split("[-,]", first)[0]].append(row)
-    return [(CHAPTERS[number], claims) for number, claims in chapters.items() if claims]

@@ -6,6 +6,7 @@ import io
 import platform
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from importlib import metadata, resources
@@ -14,7 +15,7 @@ from typing import Any
 
 from joblib import cpu_count
 
-from quadric.apps.paper._claims import COLUMNS, KINDS, counts, judge
+from quadric.apps.paper._claims import COLUMNS, KINDS, judge
 from quadric.apps.paper._experiment import NEEDS_FULL, Outcome, Verdict
 from quadric.apps.paper._mnist import SIDE_BY_SIDE
 from quadric.apps.paper.sweep import environment
@@ -60,7 +61,7 @@ def write_report(outcomes: Sequence[Outcome], directory: Path, about: dict[str, 
         headlines=[outcome for outcome in outcomes if outcome.headline],
         side_by_side=next((table for table in tables if table.name == SIDE_BY_SIDE), None),
         claims=of_the_paper,
-        totals={verdict: ours for verdict, (_, ours) in counts(of_the_paper).items()},
+        totals=Counter(row.finding.verdict for row in of_the_paper),
         kinds=[
             (title, [row for row in claims if row.kind == kind]) for kind, title in KINDS.items()
         ],
