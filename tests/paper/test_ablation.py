@@ -109,15 +109,17 @@ def test_the_verdict_of_a_cell_follows_from_its_z():
     assert ablation.verdict([(*row[:6], -1.9)]) is Verdict.HOLDS
     assert ablation.cell_row("e", "d", None, sample_of([1.0]), sample_of([1.0]))[5:] == (None, None)
     row = ("Algorithm 2: b and c swapped", *row[1:])
-    for data, full, expected in (
-        ("mnist", True, Verdict.FAILS),
-        ("mnist", False, Verdict.UNKNOWN),
-        ("digits", True, Verdict.UNKNOWN),
+    for data, seeds, full, missing in (
+        ("mnist", 10, True, ""),
+        ("mnist", 10, False, "needs --full"),
+        ("mnist", 9, True, "needs at least 10 seeds"),
+        ("digits", 10, True, "needs --full and MNIST"),
     ):
-        (claim,) = ablation.outcome([row], data, 2, 1, full=full).claims
+        (claim,) = ablation.outcome([row], data, seeds, 1, full=full).claims
+        expected = Verdict.UNKNOWN if missing else Verdict.FAILS
         assert (claim.id, claim.verdict) == ("algorithm-2-trained", expected)
-        assert ("needs --full" in claim.ours) is (expected is Verdict.UNKNOWN)
-    (claim,) = ablation.outcome([(*row[:6], -3.9)], "mnist", 2, 1, full=True).claims
+        assert claim.ours.endswith(missing or "paper 23.51 %")
+    (claim,) = ablation.outcome([(*row[:6], -3.9)], "mnist", 10, 1, full=True).claims
     assert claim.verdict is Verdict.UNKNOWN
     assert claim.ours.endswith("do not decide it")
 

@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from quadric import Network, datasets
 from quadric.apps.paper import _clusters
 from quadric.apps.paper._experiment import (
+    ENOUGH,
     MODELS,
     NEEDS_FULL,
     Claim,
@@ -304,7 +305,7 @@ def outcome(rows: Sequence[Row], data: str, seeds: int, epochs: int, *, full: bo
         [row for row in rows if (row[0] == VARIANT.error) == other] for other in (False, True)
     )
     claims = [
-        _claim(error, mine, error == SIGN or data == "mnist", full)
+        _claim(error, mine, "" if error == SIGN and full else _missing(data, seeds, full))
         for error, mine in by_error.items()
         if mine
     ]
@@ -384,10 +385,19 @@ def _main_result(by_error: Mapping[str, Sequence[Row]], claims: Sequence[Claim])
     return None
 
 
-def _claim(error: str, rows: Sequence[Row], has_data: bool, full: bool) -> Claim:
-    """Judge one error by its rows, if the run is full and has the paper's data."""
-    judged, why = Verdict.UNKNOWN, f"; {NEEDS_FULL}" + (" and MNIST" if full else "")
-    if full and has_data:
+def _missing(data: str, seeds: int, full: bool) -> str:
+    """Return what a run lacks to judge the cells of the MNIST table; empty if it lacks nothing."""
+    if not full:
+        return NEEDS_FULL
+    if data != "mnist":
+        return f"{NEEDS_FULL} and MNIST"
+    return "" if seeds >= ENOUGH else f"not judged: needs at least {ENOUGH} seeds"
+
+
+def _claim(error: str, rows: Sequence[Row], missing: str) -> Claim:
+    """Judge one error by its rows, unless something is missing."""
+    judged, why = Verdict.UNKNOWN, f"; {missing}"
+    if not missing:
         judged = verdict(rows)
         undecided = "; the differences from the paper do not decide it"
         why = undecided if judged is Verdict.UNKNOWN else ""
