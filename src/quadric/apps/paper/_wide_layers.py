@@ -276,7 +276,8 @@ def claim(cells: Samples, separated: Separated, compared: bool) -> Claim:
         ),
         method="linear separability of the features of every run; Welch's test, Holm over all "
         "cases. With a condition: untrained features are separable at the same width, or the gain "
-        "of a quadratic layer does not fall in all cases, or does not vanish",
+        "of a quadratic layer does not fall in all cases, or does not vanish. The fits are not "
+        "tuned, and the widest quadratic layer has not converged",
     )
 
 
