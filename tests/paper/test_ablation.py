@@ -119,6 +119,9 @@ def test_the_verdict_of_a_cell_follows_from_its_z():
         expected = Verdict.UNKNOWN if missing else Verdict.FAILS
         assert (claim.id, claim.verdict) == ("algorithm-2-trained", expected)
         assert claim.ours.endswith(missing or "paper 23.51 %")
+    outcome = ablation.outcome([row], "mnist", 10, 1, full=True)
+    assert outcome.findings[1].startswith("Of 1 printed forms that were judged, 1 cannot")
+    assert len(ablation.outcome([row], "mnist", 9, 1, full=True).findings) == 1
     (claim,) = ablation.outcome([(*row[:6], -3.9)], "mnist", 10, 1, full=True).claims
     assert claim.verdict is Verdict.UNKNOWN
     assert claim.ours.endswith("do not decide it")

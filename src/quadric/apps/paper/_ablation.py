@@ -336,7 +336,7 @@ def outcome(rows: Sequence[Row], data: str, seeds: int, epochs: int, *, full: bo
             "ablation": "Mean test accuracy with each printed error, and with a variant that is "
             "not printed, next to the corrected form and the paper's value."
         },
-        _findings(by_error, claims, full),
+        _findings(by_error, claims),
         headline=_main_result(by_error, claims),
         descriptions={
             "ablation": "A line for each printed error and data set, with the accuracy to the "
@@ -361,18 +361,19 @@ def _table(name: str, title: str, heading: str, form: str, rows: Sequence[Row]) 
     )
 
 
-def _findings(
-    by_error: Mapping[str, Sequence[Row]], claims: Sequence[Claim], full: bool
-) -> list[str]:
+def _findings(by_error: Mapping[str, Sequence[Row]], claims: Sequence[Claim]) -> list[str]:
     found = [
         f"Algorithm 2 as printed, with the updates of b and c swapped, reaches {printed:.1f} % "
         f"({cell}), and corrected {corrected:.1f} %"
         + ("." if paper is None else f"; the paper prints {paper:.1f} %.")
         for _, cell, paper, corrected, printed, *_ in by_error[PRINTED[0].error][:1]
     ]
-    ruled_out = sum(claim.verdict is Verdict.FAILS for claim in claims)
-    if full:
-        found.append(f"{ruled_out} of {len(claims)} printed forms cannot give the paper's numbers.")
+    judged = [claim.verdict for claim in claims if claim.verdict is not Verdict.UNKNOWN]
+    if judged:
+        found.append(
+            f"Of {len(judged)} printed forms that were judged, {judged.count(Verdict.FAILS)} "
+            "cannot give the paper's numbers."
+        )
     return found
 
 
