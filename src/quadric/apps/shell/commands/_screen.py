@@ -43,7 +43,7 @@ WORDS = {
     "does not hold": ("fails", "red"),
     "cannot be judged": ("not judged", "dim"),
 }
-# kinds of claims that are counted, not listed
+# by kind of claim: the word with which claims are counted
 KINDS = {
     "experiment": "result",
     "misprint": "misprint",
