@@ -166,17 +166,17 @@ def lock(handle: int, byte: int, *, release: bool = False) -> None:
 
     On Linux, `flock` locks the whole file and does not interact with other kinds of locks. Release
     a lock before closing the file: Windows does not specify when it releases the locks of a handle
-    that is closed.
+    that is closed. On other systems, closing releases them, so that nothing is left to do.
     """
     if sys.platform == "win32":
         import msvcrt
 
         os.lseek(handle, byte, os.SEEK_SET)
         msvcrt.locking(handle, msvcrt.LK_UNLCK if release else msvcrt.LK_NBLCK, 1)
-    else:
-        import fcntl
+    elif not release:
+        import fcntl  # cannot be imported while the interpreter exits
 
-        operation = fcntl.LOCK_UN if release else fcntl.LOCK_EX | fcntl.LOCK_NB
+        operation = fcntl.LOCK_EX | fcntl.LOCK_NB
         if sys.platform == "linux":
             fcntl.flock(handle, operation)
         else:
