@@ -5,6 +5,7 @@ Two interleaved moons are shown to be a counterexample, with a proof.
 """
 
 import time
+from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -28,6 +29,9 @@ from quadric.plotting import plot_clusters, plot_points
 
 COUNTS = (2, 5, 10, 20, 50)
 DIMENSIONS = (2, 3, 5, 10, 20)
+
+
+PROOF = "no conic separates two interleaved moons, as a proof based on {} points shows"
 
 
 def bounded_clusters(C: int, d: int, rng: np.random.Generator) -> tuple[Array, Array, Array, Array]:
@@ -103,46 +107,9 @@ def run(context: Context) -> Outcome:
     moons = separating_quadric(X, y)
     weights = np.zeros(len(y)) if moons.weights is None else moons.weights
     support = int((weights > 1e-9).sum())
-    values = {name: [row[name] for row in rows] for name in columns}
-    pairs = [row["trained"] for row in rows if row["C"] == 2]
-    theorem = (
-        f"{values['constructed'].count(100)} of {len(rows)} sets of clusters in disjoint "
-        "ellipsoids are separated by construction (smallest ellipsoids disjoint in "
-        f"{sum(values['ellipsoids disjoint'])}), {values['trained'].count(100)} by training; "
-        f"{np.mean(values['constructed, new points']):.1f} % and "
-        f"{np.mean(values['trained, new points']):.1f} % of new points are classified correctly. "
-    )
-    proof = f"no conic separates two interleaved moons, as a proof based on {support} points shows"
     separated = moons.quadric is not None
-    every = set(values["constructed"]) == {100}
-    claims = [
-        Claim(
-            "cluster-theorem",
-            "an argument that assumes an ellipsoid around each cluster",
-            theorem + ("" if separated else f"The condition is needed: {proof}"),
-            Verdict.of(every and separated, partly=every),
-            Verdict.CONDITIONALLY,
-            "construction, training and linear program",
-        ),
-        Claim(
-            "ellipsoid-always",
-            "stated without proof",
-            "two moons were separated" if separated else f"counterexample: {proof}",
-            Verdict.UNKNOWN if separated else Verdict.FAILS,
-            Verdict.UNKNOWN,
-            "proof by linear programming",
-        ),
-        Claim(
-            "exactly-C",
-            "argued: one neuron for each cluster",
-            f"{len(pairs)} pairs of clusters, one neuron: "
-            + ", ".join(f"{share:.0f} %" for share in pairs)
-            + " of the points are on the correct side",
-            Verdict.FAILS if 100 in pairs else Verdict.UNKNOWN,
-            Verdict.FAILS,
-            "counterexamples by training",
-        ),
-    ]
+    claims = claims_of(rows, None if separated else support)
+    values = {name: [row[name] for row in rows] for name in columns}
     found = f"{values['constructed'].count(100)} of {len(rows)}"
     return Outcome(
         "theorem",
@@ -174,7 +141,7 @@ def run(context: Context) -> Outcome:
         [
             f"One layer of C quadratic neurons separates {found} sets of C clusters that lie in "
             "disjoint ellipsoids. The theorem needs this condition"
-            + ("." if separated else f": {proof}.")
+            + ("." if separated else f": {PROOF.format(support)}.")
         ],
         headline=headline(
             claims, "cluster-theorem", "theorem: cluster sets separated", "all", found
@@ -186,6 +153,54 @@ def run(context: Context) -> Outcome:
             f"{int((weights[y == 1] > 1e-9).sum())} on the lower half circle."
         },
     )
+
+
+def claims_of(rows: Sequence[Mapping[str, Any]], support: int | None) -> list[Claim]:
+    """Judge the claims by the sets of clusters.
+
+    `support` is the number of points that prove that no conic separates two moons; None if one
+    does.
+    """
+    values = {name: [row[name] for row in rows] for name in rows[0]}
+    pairs = [row["trained"] for row in rows if row["C"] == 2]
+    theorem = (
+        f"{values['constructed'].count(100)} of {len(rows)} sets of clusters in disjoint "
+        "ellipsoids are separated by construction (smallest ellipsoids disjoint in "
+        f"{sum(values['ellipsoids disjoint'])}), {values['trained'].count(100)} by training; "
+        f"{np.mean(values['constructed, new points']):.1f} % and "
+        f"{np.mean(values['trained, new points']):.1f} % of new points are classified correctly. "
+    )
+    proof = PROOF.format(support)
+    separated = support is None
+    every = set(values["constructed"]) == {100}
+    return [
+        Claim(
+            "cluster-theorem",
+            "an argument that assumes an ellipsoid around each cluster",
+            theorem + ("" if separated else f"The condition is needed: {proof}"),
+            Verdict.of(every and separated, partly=every),
+            Verdict.CONDITIONALLY,
+            "construction, training and linear program",
+        ),
+        Claim(
+            "ellipsoid-always",
+            "stated without proof",
+            "two moons were separated" if separated else f"counterexample: {proof}",
+            Verdict.UNKNOWN if separated else Verdict.FAILS,
+            Verdict.UNKNOWN,
+            "proof by linear programming",
+        ),
+        Claim(
+            "exactly-C",
+            "argued: one neuron for each cluster",
+            f"{len(pairs)} pairs of clusters, one neuron: "
+            + ", ".join(f"{share:.0f} %" for share in pairs)
+            + " of the points are on the correct side",
+            Verdict.FAILS if 100 in pairs else Verdict.UNKNOWN,
+            Verdict.FAILS,
+            "counterexamples by training",
+        ),
+    ]
 
 
 def draw(X: Array, y: Array, weights: Array) -> Figure:
