@@ -50,13 +50,13 @@ def findings(cells: Sequence[Cell], compared: bool) -> list[str]:
         return texts
     within, runs = sum(bool(cell.is_within) for cell in cells), cells[0].ours.runs
     expected, _ = expected_within(len(cells), runs)
-    missing = len(paper_table()) - len(cells)
+    missing = sorted({key[0] for key in paper_table()} - {cell.key[0] for cell in cells})
     agreement = (
         f"{within} of {len(cells)} mean accuracies of Table IV agree with the paper's within 2 "
         f"standard errors. With {runs} seeds, about {expected:.0f} are expected even from the "
         "authors' own program. The paper does not state the scaling and the initial values, so "
         "ours were fitted to its table."
-        + (f" {missing} of its {missing + len(cells)} cells were not run." if missing else "")
+        + "".join(f" The cells with {size} images were not run." for size in missing)
     )
     return [agreement, *texts]
 
