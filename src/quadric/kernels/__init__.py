@@ -12,7 +12,10 @@ loops run in a mode in which denormal numbers count as zero (`_denormals`).
 """
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from quadric.kernels._quadratic_form_loops import roundings
 
 __all__ = ["roundings"]
 
