@@ -38,6 +38,7 @@ from quadric.apps.paper._statistics import (
 )
 from quadric.apps.paper.sweep import WIDTHS, Recipe, Run
 
+PAPER_RUNS = 25  # behind each cell of the paper's table
 PLACE = ("train_size", "epochs", "hidden", "model")
 
 Key = tuple[int, int, int, str]  # the values of PLACE
@@ -113,7 +114,7 @@ def read_table(lines: Iterable[str], runs: int) -> dict[Key, Sample]:
 def paper_table() -> dict[Key, Sample]:
     """Return the paper's table: mean, std, best and worst of 25 runs, in percent."""
     file = resources.files(__package__).joinpath("paper_mnist.csv")
-    return read_table(file.read_text(encoding="utf-8").splitlines(), runs=25)
+    return read_table(file.read_text(encoding="utf-8").splitlines(), PAPER_RUNS)
 
 
 def accuracies_of(runs: Iterable[Run], recipe: Recipe) -> Accuracies:
@@ -463,7 +464,7 @@ def expected_within(cells: int, runs: int) -> tuple[float, int]:
     >>> round(expected), least
     (171, 165)
     """
-    freedom = 25 - 1 + (runs - 1 if runs >= ENOUGH else 0)
+    freedom = PAPER_RUNS - 1 + (runs - 1 if runs >= ENOUGH else 0)
     share = 1 - 2 * float(stats.t.sf(2, freedom))
     return share * cells, math.ceil(cells * share - 2 * math.sqrt(cells * share * (1 - share)))
 

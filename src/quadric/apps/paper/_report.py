@@ -25,6 +25,7 @@ FULL = "full run: all cells, seeds and epochs"
 QUICK = "quick run: fewer cells, seeds and epochs than in the paper"
 MOST_FINDINGS = 5  # on the first screen
 FIRST = ("mnist", "theorem", "timing", "clusters")  # outcomes that tell most about the paper
+SLIPS = ("misprint", "count")  # kinds of statements whose failures are counted, not listed
 NOT_THE_PAPERS = ("question", "background")  # kinds of statements that are not counted
 PACKAGES = ("numpy", "numba", "scipy", "scikit-learn", "matplotlib", "joblib")
 # the class of each verdict in the page's style sheet
@@ -68,15 +69,12 @@ def write_report(outcomes: Sequence[Outcome], directory: Path, about: dict[str, 
         classes=CLASSES,
         statements={row.id: row for row in claims},
         slips=sum(
-            row.finding.verdict is Verdict.FAILS
-            for row in of_the_paper
-            if row.kind in ("misprint", "count")
+            row.finding.verdict is Verdict.FAILS for row in of_the_paper if row.kind in SLIPS
         ),
         refuted=[
             row
             for row in of_the_paper
-            if row.kind not in ("misprint", "count")
-            and (row.recorded or row.finding).verdict is Verdict.FAILS
+            if row.kind not in SLIPS and (row.recorded or row.finding).verdict is Verdict.FAILS
         ],
         needs_full=sum(NEEDS_FULL in row.finding.ours for row in of_the_paper),
         not_run=sum(not row.was_run for row in of_the_paper),

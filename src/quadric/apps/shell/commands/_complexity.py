@@ -58,15 +58,17 @@ def complexity(
     as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
 ) -> None:
     """Count a network's parameters, multiplications and bytes, and measure the time per step."""
-    if inputs is not None or neurons is not None:
-        check_options(
-            {
-                "--inputs and --neurons belong together. Give both.": None in (inputs, neurons),
-                "--inputs and --neurons cannot be combined with sizes, --kinds or --nonzero: the "
-                "tables are for one layer of each model.": sizes or kinds or nonzero != 1,
-            }
-        )
-        _print_tables(inputs or 0, neurons or 0, as_json)
+    check_options(
+        {
+            "--inputs and --neurons belong together. Give both.": (inputs is None)
+            != (neurons is None),
+            "--inputs and --neurons cannot be combined with sizes, --kinds or --nonzero: the "
+            "tables are for one layer of each model.": inputs is not None
+            and (sizes or kinds or nonzero != 1),
+        }
+    )
+    if inputs is not None and neurons is not None:
+        _print_tables(inputs, neurons, as_json)
         return
     sizes = sizes or []
     layers = len(sizes) - 1
