@@ -3,7 +3,13 @@
 Start with `_layers`. The package may import `quadric.kernels` and `quadric.utils`.
 """
 
-from quadric.core._activations_and_losses import ACTIVATIONS, LOSSES, accuracy, check_loss
+from quadric.core._activations_and_losses import (
+    ACTIVATIONS,
+    LOSSES,
+    accuracy,
+    check_loss,
+    log_softmax as log_softmax,
+)
 from quadric.core._initial_values import INITIAL_VALUES, draw_layers, glorot_variances
 from quadric.core._layers import (
     LAYERS,
@@ -11,7 +17,10 @@ from quadric.core._layers import (
     Linear,
     Quadratic,
     Reduced,
+    Stack,
+    block_rows,
     checked_array as checked_array,
+    columns_needed,
     parameters,
 )
 from quadric.core._quadratic_form import (
@@ -19,7 +28,6 @@ from quadric.core._quadratic_form import (
     n_inputs as n_inputs,
     term_variances as term_variances,
 )
-from quadric.core._stack import Stack, block_rows, columns_needed
 
 __all__ = [
     "ACTIVATIONS",

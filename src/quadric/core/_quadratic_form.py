@@ -19,6 +19,8 @@ from quadric import kernels
 from quadric.checks import Array
 from quadric.utils import loop_threads
 
+DTYPES = np.dtype(np.float32), np.dtype(np.float64)
+
 
 def n_inputs(pairs: int) -> int:
     """The number of inputs n for the given number of pairs i <= j.
@@ -106,6 +108,8 @@ def _prepared(X: Array, *others: Array) -> list[Array]:
 
     The common dtype is float32 if it can represent every array, and float64 otherwise.
     """
+    if X.dtype in DTYPES and all(a.dtype == X.dtype and a.flags.c_contiguous for a in (X, *others)):
+        return [X, *others]
     single = np.result_type(np.float32, X, *others) == np.float32
     dtype = np.dtype(np.float32 if single else np.float64)
     X = X.astype(dtype, copy=False)

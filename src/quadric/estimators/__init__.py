@@ -3,7 +3,7 @@
 Start with `_networks`, the classifier and the regressor, which share their parameters
 (`_parameters`), what 'auto' stands for (`_auto_choice`), and the way they are fitted (`_base`).
 `_fitted_attributes` defines what a fitted estimator offers. `_logistic` is a single quadratic layer
-with a convex loss.
+with a convex loss. `_tails` puts scaling in front of an estimator.
 """
 
 from quadric.estimators._auto_choice import are_kinds as are_kinds, hidden_sizes as hidden_sizes
@@ -14,13 +14,24 @@ from quadric.estimators._networks import (
     QuadraticClassifier,
     QuadraticRegressor,
 )
+from quadric.estimators._tails import (
+    ScaledPipeline as ScaledPipeline,
+    fit_tails,
+    long_tails,
+    power_steps,
+    with_scaling,
+)
 from quadric.estimators._training_state import restore_training, training_state
 
 __all__ = [
     "QuadraticClassifier",
     "QuadraticLogisticRegression",
     "QuadraticRegressor",
+    "fit_tails",
+    "long_tails",
+    "power_steps",
     "restore_training",
     "scale_outputs",
     "training_state",
+    "with_scaling",
 ]

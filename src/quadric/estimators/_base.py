@@ -41,6 +41,9 @@ KEPT_LOSSES = 10_000  # by `partial_fit`, which may be called any number of time
 MOST_WORK = 3e8  # parameters times samples; a larger candidate is left out if there are others
 MOST_EVALUATED = 2e10  # parameters times samples, in all evaluations on more than `LBFGS_SAMPLES`
 FEWEST_EVALUATIONS = 10
+STILL_FALLS = 1e-3  # of the loss, during the last tenth of the iterations
+MAX_ITER = {"lbfgs": 1000, "adam": 100, "sgd": 100}  # if max_iter is None
+LAST = 60  # iterations on all samples after a choice
 # The options of `train` that are parameters of the estimators, and the names of the parameters.
 OPTION_PARAMETERS = {
     "learning_rate": "learning_rate_init",
@@ -226,7 +229,7 @@ class QuadraticNetworkEstimator(FittedAttributes, NetworkParameters):
         title: str,
     ) -> None:
         """Choose a new network, or continue with the last one, and run L-BFGS."""
-        several = new is not None and len(new.among) > 1
+        limits, several = options, new is not None and len(new.among) > 1
         many = several and len(samples) > _data.LBFGS_SAMPLES
         samples, compared_on = _data.samples_to_minimize(samples, rng, several=several)
         last_kind = self.network_.layers[-1].kind if new is None else new.among[0].layers[-1][0]
@@ -248,11 +251,22 @@ class QuadraticNetworkEstimator(FittedAttributes, NetworkParameters):
         if new is not None:
             self.selection_ = [*choice.tried, *new.skipped]
             self.n_iter_ += choice.iterations
-        # with solver='auto', the limits are a budget, and reaching them is not a failure
-        if self._state.history.exhausted and self.solver == "lbfgs":
+        self._warn_about_limits(limits, choice.evaluations if new is not None else 0)
+
+    def _warn_about_limits(self, limits: Options, evaluations: int) -> None:
+        """Warn if the iterations or evaluations ran out.
+
+        With solver='auto', the limits are a budget. Reaching them is a failure if the loss would
+        fall further.
+        """
+        losses = self.loss_curve_
+        falls = losses[-1 - len(losses) // 10] - losses[-1] > STILL_FALLS * abs(losses[-1])
+        evaluations += self._state.call.evaluations
+        out = self.n_iter_ >= limits.epochs or evaluations >= limits.max_evaluations
+        if self._state.history.exhausted and out and (falls or self.solver == "lbfgs"):
             warn_not_converged(
                 f"lbfgs failed to converge after {self.n_iter_} iteration(s): increase max_iter "
-                f"({self.max_iter}) or max_fun ({self.max_fun}), or scale the data."
+                f"({limits.epochs}) or max_fun ({self.max_fun}), or scale the data."
             )
 
     def _run_epochs(
@@ -342,10 +356,11 @@ def training_options(
             f"batch_size={batch_size} is larger than the number of samples, {n_samples}: all of "
             "them form one batch."
         )
+    most = MAX_ITER[solver] if parameters.max_iter is None else parameters.max_iter
     return Options(
         **{option: getattr(parameters, name) for option, name in OPTION_PARAMETERS.items()},
         solver=solver,
-        epochs=1 if incremental else parameters.max_iter,
+        epochs=1 if incremental else most,
         batch_size=min(batch_size, n_samples),
         schedule=parameters.learning_rate if solver == "sgd" else "constant",
         by_weight=True,
@@ -358,13 +373,15 @@ def training_options(
 
 def _after(choice: Choice, options: Options, n_samples: int) -> Options:
     """Return the options for the rest of the training; `n_samples` is 0 unless there are many."""
+    if not choice.tried:
+        return options
     left = options.max_evaluations - choice.evaluations
-    if n_samples and choice.tried:
+    if n_samples:
         most = int(MOST_EVALUATED / (n_samples * choice.stack.n_parameters))
         left = min(left, max(FEWEST_EVALUATIONS, most))
     return replace(
         options,
-        epochs=max(1, options.epochs - choice.iterations),
+        epochs=max(1, min(options.epochs - choice.iterations, LAST)),
         max_evaluations=left,
         relevance=choice.relevance,
     )

@@ -30,6 +30,8 @@ ACCEPTED: dict[str, Any] = {"accept_sparse": "csr", "dtype": (np.float64, np.flo
 LARGEST_RATIO = 1e3  # of two features' standard deviations; a larger one causes a warning
 MERGED = 0.25  # if a smaller share of the samples is distinct, equal ones are held out separately
 LBFGS_SAMPLES = 20_000  # with more samples, 'adam' is faster
+PAUSED = 4  # candidates whose training can be continued with the memory of L-BFGS
+REPEATED_UP_TO = 250  # with at most this many samples, two parts are held out, one after the other
 CHOSEN_ON = 10_000  # samples on which the shape is chosen if there are more than `LBFGS_SAMPLES`
 ROWS = 1000  # number of rows compared or squared at once, because X may fill most of the memory
 
@@ -340,5 +342,9 @@ def check_memory(
     else:
         held = cast + Y_bytes + both * (2 * early_stopping + merges)
     own = candidates * shape.n_parameters * shape.itemsize + drawn
-    training = held + max(own, shape.solver_bytes(options, X))
+    paused = 0
+    if lbfgs and candidates > 1:
+        splits = 2 if n_samples <= REPEATED_UP_TO else 1
+        paused = splits * PAUSED * (2 * options.pairs + 3) * 8 * shape.n_parameters
+    training = held + paused + max(own, shape.solver_bytes(options, X))
     check_training(shape, X, max(merging, scaling, training), data.allocated)

@@ -1,7 +1,6 @@
 """What a fitted estimator offers: views of its network, importances, and predictions."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -16,12 +15,15 @@ from quadric.core import (
     Reduced,
     Stack,
     checked_array,
+    log_softmax,
     monomial_coefficients,
     term_variances,
 )
 from quadric.estimators._data import ACCEPTED, check_inputs
 from quadric.network import Network
 from quadric.training import Architecture, check_answers, converted_bytes, matrix_bytes
+
+FLOATS = np.dtype(np.float64), np.dtype(np.float32)
 
 # ---- parameters and importances --------------------------------------------------------------
 
@@ -39,6 +41,20 @@ class HasNetwork(BaseEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         """Whether there is a network; an interrupted first `fit` may leave other attributes."""
         return "network_" in vars(self)
+
+    def _accepts_as_it_is(self, X: Any) -> bool:
+        """Whether scikit-learn's validation would return X itself, without a warning.
+
+        For a single row, the validation would take several times as long as the prediction.
+        """
+        return (
+            type(X) is np.ndarray
+            and X.ndim == 2
+            and len(X) > 0
+            and X.dtype in FLOATS
+            and X.shape[1] == vars(self).get("n_features_in_")
+            and "feature_names_in_" not in vars(self)
+        )
 
     def _fitted(self) -> Network:
         if "network_" not in vars(self):
@@ -207,7 +223,7 @@ def _coefficients(layer: Layer, k: int) -> tuple[Array, Any]:
 # ---- predictions -----------------------------------------------------------------------------
 
 
-def predict_from_logits(estimator: Any, X: Any, answer: Callable[[Array], Array]) -> Array:
+def predict_from_logits(estimator: HasNetwork, X: Any, answer: Callable[[Array], Array]) -> Array:
     """Return answer(z) for the rows of new data, where z contains a fitted estimator's logits.
 
     Rows are processed in blocks, so that no array is larger than X or the result. The
@@ -216,24 +232,32 @@ def predict_from_logits(estimator: Any, X: Any, answer: Callable[[Array], Array]
     Non-finite values of X show up in the first layer's z, because every neuron multiplies every
     input by a weight, and infinity times zero is NaN. X itself is searched only if z is not finite.
     """
-    check_is_fitted(estimator)
-    given = check_inputs(X)
-    X = validate_data(estimator, given, reset=False, ensure_all_finite=False, **ACCEPTED)
+    if "network_" not in vars(estimator):
+        check_is_fitted(estimator)
+    given = X
+    if not estimator._accepts_as_it_is(X):
+        given = check_inputs(X)
+        X = validate_data(estimator, given, reset=False, ensure_all_finite=False, **ACCEPTED)
     network, n_samples = estimator.network_, X.shape[0]
     own_dtype = network.layers[0].dtype
-    dtype = np.result_type(X.dtype, own_dtype)
-    shape = replace(Architecture.of(network.layers), itemsize=dtype.itemsize)
-    like = answer(np.zeros((1, shape.n_outputs), dtype))  # has the shape and dtype of an answer
+    dtype = X.dtype if X.dtype == own_dtype else np.result_type(X.dtype, own_dtype)
+    shape = Architecture.of(network.layers, dtype.itemsize)
+    each = shape.n_outputs * dtype.itemsize  # the answers of a single block are never much larger
+    if n_samples > shape.block_rows:
+        each = answer(np.zeros((1, shape.n_outputs), dtype)).nbytes
     allocated = converted_bytes(given, X)
     allocated += matrix_bytes(X, dtype.itemsize) if sparse.issparse(X) else 0
     allocated += shape.n_parameters * dtype.itemsize if dtype != own_dtype else 0
-    check_answers(shape, n_samples, like.nbytes, allocated)
+    check_answers(shape, n_samples, each, allocated)
     inputs = as_csr("X", X, dtype) if sparse.issparse(X) else X
     network = network if dtype == own_dtype else network.astype(dtype)
-    answers = np.empty((n_samples, *like.shape[1:]), dtype=like.dtype)
+    answers: Any = None  # its shape and dtype are those of the first block
     try:
         for rows, z in Stack(network.layers, network.activations).logit_blocks(inputs):
-            answers[rows] = answer(z)
+            part = answer(z)
+            if answers is None:
+                answers = np.empty((n_samples, *part.shape[1:]), dtype=part.dtype)
+            answers[rows] = part
     except ValueError:
         assert_all_finite(X, estimator_name=type(estimator).__name__, input_name="X")
         raise
@@ -293,6 +317,6 @@ class ClassPredictions(HasNetwork):
         if z.shape[1] == 1:
             return np.hstack([special.log_expit(-z), special.log_expit(z)])
         if self.network_.activations[-1] == "softmax":
-            return special.log_softmax(z, axis=1)
+            return log_softmax(z)
         each = special.log_expit(z)  # one sigmoid per class, normalized
         return each - special.logsumexp(each, axis=1, keepdims=True)

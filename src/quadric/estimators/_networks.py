@@ -36,12 +36,14 @@ class QuadraticClassifier(ClassPredictions, ClassifierMixin, QuadraticNetworkEst
 
     Parameters
     ----------
-    hidden_layer_sizes : sequence of int, int or 'auto', default='auto'
+    hidden_layer_sizes : sequence of int, int, 'auto' or 'single', default='auto'
         The widths of the hidden layers; () means a single layer. If the solver is 'lbfgs' and
         `layer_kinds` is 'auto', 'auto' chooses on held-out samples among a linear layer, a
         quadratic layer, a reduced layer (for more than 64 inputs), 32 hidden neurons with a
         quadratic or linear output, and 64 with a linear output (for at least 2000 samples);
-        `selection_` lists the candidates. Otherwise, it means 32 hidden neurons.
+        `selection_` lists the candidates. Otherwise, it means 32 hidden neurons. 'single' chooses
+        in the same way, but only among the single layers, so that the model is one equation;
+        otherwise, it means ().
     activation : {'identity', 'logistic', 'tanh', 'relu'}, default='tanh'
         The activation of the hidden layers.
     layer_kinds : 'auto', a kind, or a sequence of kinds, default='auto'
@@ -76,8 +78,9 @@ class QuadraticClassifier(ClassPredictions, ClassifierMixin, QuadraticNetworkEst
         The exponent of 'invscaling'.
     shuffle : bool, default=True
         Whether 'sgd' and 'adam' visit the samples in a new order in every epoch.
-    max_iter : int, default=100
-        The maximum number of iterations of 'lbfgs', or of epochs of 'sgd' and 'adam'.
+    max_iter : int or None, default=None
+        The maximum number of iterations of 'lbfgs', or of epochs of 'sgd' and 'adam'. None means
+        1000 iterations or 100 epochs.
     random_state : int, RandomState or None, default=None
         Determines the initial values, the held-out samples and the order of the samples.
     tol : float, default=1e-4

@@ -40,7 +40,7 @@ class NetworkParameters(BaseEstimator):
     learning_rate_init: float = 0.001
     power_t: float = 0.5
     shuffle: bool = True
-    max_iter: int = 100
+    max_iter: int | None = None
     random_state: Any = None
     tol: float = 1e-4
     verbose: bool = False
@@ -57,7 +57,7 @@ class NetworkParameters(BaseEstimator):
     on_divergence: str = "recover"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "hidden_layer_sizes": [StrOptions({"auto"}), "array-like", AT_LEAST_ONE],
+        "hidden_layer_sizes": [StrOptions({"auto", "single"}), "array-like", AT_LEAST_ONE],
         "activation": [StrOptions({"identity", "logistic", "tanh", "relu"})],
         "layer_kinds": [str, "array-like"],
         "loss": [StrOptions({"squared_error"})],
@@ -70,7 +70,7 @@ class NetworkParameters(BaseEstimator):
         "learning_rate_init": [POSITIVE],
         "power_t": [NOT_NEGATIVE],
         "shuffle": ["boolean"],
-        "max_iter": [AT_LEAST_ONE],
+        "max_iter": [AT_LEAST_ONE, None],
         "random_state": ["random_state"],
         "tol": [NOT_NEGATIVE],
         "verbose": ["verbose"],

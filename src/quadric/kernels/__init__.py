@@ -15,11 +15,13 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from quadric.kernels._announcement import watch_compilation
     from quadric.kernels._quadratic_form_loops import roundings
 
-__all__ = ["roundings"]
+__all__ = ["roundings", "watch_compilation"]
 
 _NAMES = {
+    "_announcement": ("watch_compilation",),
     "_activations_and_losses": ("apply_elementwise",),
     "_compiling": ("JIT_ALLOWED",),
     "_lanes": ("UNIT_BYTES",),
@@ -40,6 +42,7 @@ _NAMES = {
     "_quadratic_form": ("OpenMPThreads", "PythonThreads", "run_quadratic_form"),
     "_quadratic_form_loops": ("gradients", "roundings", "values"),
     "_sgd": ("compress_rows", "count_nonzeros", "sgd_epoch"),
+    "_two_loop": ("two_loop",),
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}
 

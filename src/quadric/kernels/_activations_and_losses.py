@@ -4,6 +4,7 @@
 """
 
 import math
+from array import array
 from collections import namedtuple
 
 import numpy as np
@@ -236,7 +237,7 @@ def apply_elementwise(name: str, z: np.ndarray) -> np.ndarray:
         source = np.concatenate([source, np.zeros(lanes - size, z.dtype)])
     result = np.empty_like(source)
     numbers = source.size, FUNCTIONS[name], source.ctypes.data, result.ctypes.data
-    arguments = np.array([0, 1, *numbers], np.int64)
+    arguments = array("q", (0, 1, *numbers))
     call, _ = _apply.compiled_for(z.dtype)
-    call(arguments.ctypes.data)
+    call(arguments.buffer_info()[0])
     return result[:size].reshape(z.shape)

@@ -239,6 +239,18 @@ def forward(memory, layer, inputs, scale):
     return finite
 
 
+@inline
+def _over_blocks(compute, memory, layer, *arguments):
+    """Call compute(memory, layer, *arguments, col, zero) for every block of the layer's neurons."""
+    wide, narrow = zeros(memory.theta, 2), zeros(memory.theta, 1)
+    col = 0
+    while col + lane_count(wide) <= layer.pad:
+        compute(memory, layer, *arguments, col, wide)
+        col += lane_count(wide)
+    if col < layer.pad:
+        compute(memory, layer, *arguments, col, narrow)
+
+
 # ---- backward ------------------------------------------------------------------------------
 
 
@@ -270,23 +282,12 @@ def _backward_block(memory, layer, d_input, n, scale, col, zero):
 
 
 @inline
-def _backward_blocks(memory, layer, d_input, n, scale):
-    wide, narrow = zeros(memory.theta, 2), zeros(memory.theta, 1)
-    col = 0
-    while col + lane_count(wide) <= layer.pad:
-        _backward_block(memory, layer, d_input, n, scale, col, wide)
-        col += lane_count(wide)
-    if col < layer.pad:
-        _backward_block(memory, layer, d_input, n, scale, col, narrow)
-
-
-@inline
 def backward(memory, layer, below, scale):
     """Compute delta of the layer `below`."""
     work, d_input = memory.work, advance(memory.work, below.delta)
     for i in range(layer.n_in):
         d_input[i] = 0.0
-    _backward_blocks(memory, layer, d_input, layer.n_in, scale)
+    _over_blocks(_backward_block, memory, layer, d_input, layer.n_in, scale)
     zero = zeros(memory.theta, 1)
     for col in range(0, below.pad, lane_count(zero)):
         a, d = load(work, below.a + col, zero), load(d_input, col, zero)
@@ -297,7 +298,7 @@ def backward(memory, layer, below, scale):
 def backward_first(memory, layer, scale):
     """Prepare the update of the first layer; the gradient of its inputs is not needed."""
     if layer.kind == REDUCED:
-        _backward_blocks(memory, layer, memory.work, 0, scale)
+        _over_blocks(_backward_block, memory, layer, memory.work, 0, scale)
 
 
 # ---- update --------------------------------------------------------------------------------
@@ -321,15 +322,9 @@ def _update_block(memory, layer, inputs, rates, col, zero):
 @inline
 def update(memory, layer, inputs, rates):
     """Take an SGD step on the layer's parameters."""
-    wide, narrow = zeros(memory.theta, 2), zeros(memory.theta, 1)
     if layer.monomials >= 0:
-        write_monomials(memory.work, layer, inputs.x, narrow)
-    col = 0
-    while col + lane_count(wide) <= layer.pad:
-        _update_block(memory, layer, inputs, rates, col, wide)
-        col += lane_count(wide)
-    if col < layer.pad:
-        _update_block(memory, layer, inputs, rates, col, narrow)
+        write_monomials(memory.work, layer, inputs.x, zeros(memory.theta, 1))
+    _over_blocks(_update_block, memory, layer, inputs, rates)
 
 
 @inline

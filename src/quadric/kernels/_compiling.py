@@ -14,6 +14,7 @@ from llvmlite import binding
 from numba import types
 from numba.core.caching import FunctionCache
 
+from quadric.kernels._announcement import announce
 from quadric.kernels._denormals import call_flushed
 from quadric.kernels._lanes import integers, take_ticket
 
@@ -74,6 +75,17 @@ def _renamed(function: FunctionType, suffix: str, code: CodeType, names: Any) ->
     other.__doc__, other.__module__ = function.__doc__, function.__module__
     other.__qualname__ = function.__qualname__ + suffix
     return other
+
+
+def announce_unless_cached(function: FunctionType) -> None:
+    """Announce the compilation of a function of `for_cache`, unless its code is in the cache."""
+    try:
+        directory = Path(FunctionCache(function).cache_path)
+        cached = any(directory.glob(f"*.{function.__qualname__}-*.nbc"))
+    except (RuntimeError, *CACHE_ERRORS):  # no cache
+        cached = False
+    if not cached:
+        announce()
 
 
 # ---- loops -------------------------------------------------------------------------------------
@@ -154,7 +166,9 @@ class EntryPoint:
 
     def _compile(self, dtypes):
         try:
-            return numba.njit(cache=True, **OPTIONS)(for_cache(self.function, str(dtypes)))
+            function = for_cache(self.function, str(dtypes))
+            announce_unless_cached(function)
+            return numba.njit(cache=True, **OPTIONS)(function)
         except (RuntimeError, OSError):  # no writable cache directory, or no source file
             return self.uncached
 
@@ -180,8 +194,9 @@ class SharedLoop:
         signature = types.void(types.CPointer(numba.from_dtype(dtype)))
         options = {"fastmath": FASTMATH, "error_model": "numpy"}
         try:
-            compile_and_cache = numba.cfunc(signature, cache=True, **options)
-            compiled = compile_and_cache(for_cache(self.function, str(signature)))
+            function = for_cache(self.function, str(signature))
+            announce_unless_cached(function)
+            compiled = numba.cfunc(signature, cache=True, **options)(function)
         except (RuntimeError, *CACHE_ERRORS) as error:
             discard_damaged(error, self.function, str(signature))
             compiled = numba.cfunc(signature, **options)(self.function)

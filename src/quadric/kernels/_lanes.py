@@ -62,12 +62,12 @@ def addresses(typingctx, group):
     fields = [types.CPointer(f.dtype) if isinstance(f, types.Array) else f for f in group.types]
 
     def codegen(context, builder, sig, args):
-        values = []
-        for i, field in enumerate(sig.args[0].types):
-            value = builder.extract_value(args[0], i)
-            if isinstance(field, types.Array):
-                value = context.make_array(field)(context, builder, value).data
-            values.append(value)
+        values = [
+            context.make_array(kind)(context, builder, value).data
+            if isinstance(kind, types.Array)
+            else value
+            for kind, value in zip(group.types, cgutils.unpack_tuple(builder, args[0]), strict=True)
+        ]
         return context.make_tuple(builder, sig.return_type, values)
 
     return types.BaseTuple.from_types(fields, group.instance_class)(group), codegen

@@ -165,29 +165,27 @@ def _six_apart(address, at, apart):
 
 @inline
 def _store_six(to, sums, lanes):
-    store(to, 0, sums[0])
-    store(to, lanes, sums[1])
-    store(to, 2 * lanes, sums[2])
-    store(to, 3 * lanes, sums[3])
-    store(to, 4 * lanes, sums[4])
-    store(to, 5 * lanes, sums[5])
+    for o in range(COLUMNS):
+        store(to, o * lanes, sums[o])
 
 
 @inline
-def _next_column(column, m):
-    i, k = column
-    return (i, k + 1) if k + 1 < m else (i + 1, 0)
+def _column(c, i0, m):
+    """Column c = (i, k) of the group that begins in row i0."""
+    return i0 + c // m, c % m
 
 
 @inline
 def _six_columns(c, i0, m):
-    """Column c = (i, k) of the group that begins in row i0, and the next five."""
-    first = i0 + c // m, c % m
-    second = _next_column(first, m)
-    third = _next_column(second, m)
-    fourth = _next_column(third, m)
-    fifth = _next_column(fourth, m)
-    return first, second, third, fourth, fifth, _next_column(fifth, m)
+    """Column c of the group that begins in row i0, and the next five."""
+    return (
+        _column(c, i0, m),
+        _column(c + 1, i0, m),
+        _column(c + 2, i0, m),
+        _column(c + 3, i0, m),
+        _column(c + 4, i0, m),
+        _column(c + 5, i0, m),
+    )
 
 
 @inline
@@ -216,23 +214,19 @@ def _copy_columns(P, columns, size, j0, j1, copy):
     """copy[j - j0, o] = q_ijk of the column o, halved on the diagonal, and 0 below it."""
     m = size[1]
     corner = min(max(columns[5][0] + 1, j0), j1)  # from there on, all columns have a q_ijk
-    _copy_corner(P, columns[0], size, j0, corner, copy)
-    _copy_corner(P, columns[1], size, j0, corner, advance(copy, 1))
-    _copy_corner(P, columns[2], size, j0, corner, advance(copy, 2))
-    _copy_corner(P, columns[3], size, j0, corner, advance(copy, 3))
-    _copy_corner(P, columns[4], size, j0, corner, advance(copy, 4))
-    _copy_corner(P, columns[5], size, j0, corner, advance(copy, 5))
-    a, b = _column_start(P, columns[0], size), _column_start(P, columns[1], size)
-    c, d = _column_start(P, columns[2], size), _column_start(P, columns[3], size)
-    e, f = _column_start(P, columns[4], size), _column_start(P, columns[5], size)
+    for o in range(COLUMNS):
+        _copy_corner(P, columns[o], size, j0, corner, advance(copy, o))
+    starts = (
+        _column_start(P, columns[0], size),
+        _column_start(P, columns[1], size),
+        _column_start(P, columns[2], size),
+        _column_start(P, columns[3], size),
+        _column_start(P, columns[4], size),
+        _column_start(P, columns[5], size),
+    )
     for j in range(corner, j1):
-        at = (j - j0) * COLUMNS
-        copy[at] = a[j * m]
-        copy[at + 1] = b[j * m]
-        copy[at + 2] = c[j * m]
-        copy[at + 3] = d[j * m]
-        copy[at + 4] = e[j * m]
-        copy[at + 5] = f[j * m]
+        for o in range(COLUMNS):
+            copy[(j - j0) * COLUMNS + o] = starts[o][j * m]
 
 
 # ---- z -------------------------------------------------------------------------------------
@@ -277,12 +271,8 @@ def _add_values(tiles, t, size, columns, q, j0, j1, zero):
     u = _six(zero)
     for j in range(j0, j1):
         u = _add_products(u, _six_apart(q, (j - j0) * COLUMNS, 1), load(x, j * lanes, zero))
-    _add_to_neuron(z, x, n, columns[0], u[0])
-    _add_to_neuron(z, x, n, columns[1], u[1])
-    _add_to_neuron(z, x, n, columns[2], u[2])
-    _add_to_neuron(z, x, n, columns[3], u[3])
-    _add_to_neuron(z, x, n, columns[4], u[4])
-    _add_to_neuron(z, x, n, columns[5], u[5])
+    for o in range(COLUMNS):
+        _add_to_neuron(z, x, n, columns[o], u[o])
 
 
 @SharedLoop
@@ -336,18 +326,9 @@ def _add_pairs(given, tiles, zero):
                     for k in range(m):
                         q_k = q[k], q[o1 + k], q[o2 + k], q[o3 + k], q[o4 + k], q[o5 + k]
                         a = _add_products(a, q_k, load(dzt, k * lanes, zero))
-                    at = j * lanes
-                    dx_i = _add_pair(xt, dxt, at, a[0], x_i, dx_i)
-                    if rest > 1:
-                        dx_i = _add_pair(xt, dxt, at + lanes, a[1], x_i, dx_i)
-                    if rest > 2:
-                        dx_i = _add_pair(xt, dxt, at + 2 * lanes, a[2], x_i, dx_i)
-                    if rest > 3:
-                        dx_i = _add_pair(xt, dxt, at + 3 * lanes, a[3], x_i, dx_i)
-                    if rest > 4:
-                        dx_i = _add_pair(xt, dxt, at + 4 * lanes, a[4], x_i, dx_i)
-                    if rest > 5:
-                        dx_i = _add_pair(xt, dxt, at + 5 * lanes, a[5], x_i, dx_i)
+                    for o in range(COLUMNS):
+                        if o < rest:
+                            dx_i = _add_pair(xt, dxt, (j + o) * lanes, a[o], x_i, dx_i)
                 # this overwrites what the pair (i, i) stored, so that the pair counts only once
                 store(dxt, i * lanes, dx_i)
 
@@ -392,23 +373,15 @@ def _add_columns(tiles, t, size, columns, q, j0, j1, zero):
     (n, m), lanes, D = size, lane_count(zero), tiles.spare
     x, dx = advance(tiles.x, t * n * lanes), advance(tiles.dx, t * n * lanes)
     dz = advance(tiles.z, t * m * lanes)
-    _start_column(D, x, dz, n, columns[0], zero)
-    _start_column(advance(D, lanes), x, dz, n, columns[1], zero)
-    _start_column(advance(D, 2 * lanes), x, dz, n, columns[2], zero)
-    _start_column(advance(D, 3 * lanes), x, dz, n, columns[3], zero)
-    _start_column(advance(D, 4 * lanes), x, dz, n, columns[4], zero)
-    _start_column(advance(D, 5 * lanes), x, dz, n, columns[5], zero)
+    for o in range(COLUMNS):
+        _start_column(advance(D, o * lanes), x, dz, n, columns[o], zero)
     u = _six(zero)
     for j in range(j0, j1):
         q_j = _six_apart(q, (j - j0) * COLUMNS, 1)
         u = _add_products(u, q_j, load(x, j * lanes, zero))
         store(dx, j * lanes, _add_row(q_j, D, lanes, load(dx, j * lanes, zero)))
-    _add_to_input(dx, dz, n, columns[0], u[0])
-    _add_to_input(dx, dz, n, columns[1], u[1])
-    _add_to_input(dx, dz, n, columns[2], u[2])
-    _add_to_input(dx, dz, n, columns[3], u[3])
-    _add_to_input(dx, dz, n, columns[4], u[4])
-    _add_to_input(dx, dz, n, columns[5], u[5])
+    for o in range(COLUMNS):
+        _add_to_input(dx, dz, n, columns[o], u[o])
 
 
 @inline
@@ -521,7 +494,7 @@ def _packed_gradient_of_share(given, ticket):
                             sums = _add_products(sums, _six_apart(D, b, APART), xj)
                         _store_six(found, sums, lanes)
                         for o in range(used):
-                            i, k = i0 + (c + o) // m, (c + o) % m
+                            i, k = _column(c + o, i0, m)
                             row = advance(given.dP, pair_row(i, n) * m + k)
                             _store_row(found, o, row, start, (i, n, m, lanes), s == 0)
 

@@ -1,12 +1,12 @@
 """Estimates of the memory that training needs, computed from shapes before allocating anything.
 
-The estimates are upper bounds on the memory that `tests/support/memory_process.py` measures, and
+The estimates are upper bounds on the memory that `tests/support/memory.py` measures, and
 exceed it by at most 20 %.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import prod
 from typing import Any, Self
 
@@ -35,9 +35,15 @@ class Architecture:
     itemsize: int
 
     @classmethod
-    def of(cls, layers: Sequence[Layer]) -> Self:
-        shapes = [(layer.kind, layer.n_outputs) for layer in layers]
-        return cls(layers[0].n_inputs, shapes, layers[0].dtype.itemsize)
+    def of(cls, layers: Sequence[Layer], itemsize: int | None = None) -> Self:
+        """Return the architecture of layers; `itemsize` is theirs by default."""
+        shapes = tuple([(layer.kind, layer.n_outputs) for layer in layers])
+        return cls._known(layers[0].n_inputs, shapes, itemsize or layers[0].dtype.itemsize)
+
+    @classmethod
+    @lru_cache(maxsize=128)  # so that the prediction of a single row takes less time
+    def _known(cls, n_inputs: int, layers: Sequence[tuple[str, int]], itemsize: int) -> Self:
+        return cls(n_inputs, layers, itemsize)
 
     @cached_property
     def sizes(self) -> list[tuple[str, int, int]]:
@@ -53,9 +59,14 @@ class Architecture:
     def n_outputs(self) -> int:
         return self.layers[-1][1]
 
+    @cached_property
+    def block_rows(self) -> int:
+        """Number of rows that are computed at once."""
+        return block_rows(max(columns_needed(*size) for size in self.sizes))
+
     def block_bytes(self, n_samples: int, arrays: int = 5) -> int:
         """Return the bytes of one block of rows, with `arrays` arrays per layer."""
-        rows = min(n_samples, block_rows(max(columns_needed(*size) for size in self.sizes)))
+        rows = min(n_samples, self.block_rows)
         numbers = arrays * sum(m for _, m in self.layers) + (arrays - 1) * self.n_outputs
         numbers += self.n_inputs if self.layers[0][0] == "quadratic" else 0
         return rows * numbers * self.itemsize

@@ -368,7 +368,7 @@ class TrainingState:
         """
         history, stopping = self.history, self.stopping
         score = None if validate is None else validate()
-        epoch = Epoch(self.call.epochs, loss, score, seconds)
+        index = self.call.epochs
         history.loss.append(loss)
         history.seconds.append(seconds)
         self.call.epochs += 1
@@ -383,7 +383,9 @@ class TrainingState:
             improved = loss <= stopping.best_loss - options.tol
             stopping.best_loss = min(stopping.best_loss, loss)
         stopping.no_improvement = 0 if improved else stopping.no_improvement + 1
-        history.stopped = callback is not None and bool(callback(epoch))
+        history.stopped = callback is not None and bool(
+            callback(Epoch(index, loss, score, seconds))
+        )
 
     def stagnates(self, options: Options) -> bool:
         """Whether the run should end; 'adaptive' lowers the rate first, down to 1e-6."""
