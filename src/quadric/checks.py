@@ -64,17 +64,16 @@ def check_number(
         if bound is not None:
             wanted += f" {words} {bound:g}"
             good = good and holds(value, bound)
-    expect(good, _error(name, wanted, value, real))
+    if not good:
+        raise _error(name, wanted, value, real)
     return float(value)
 
 
 def check_integer(name: str, value: Any, *, at_least: int) -> int:
     """Return a whole number of at least `at_least`."""
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    expect(
-        whole and value >= at_least,
-        _error(name, f"a whole number of at least {at_least}", value, whole),
-    )
+    if not (whole and value >= at_least):
+        raise _error(name, f"a whole number of at least {at_least}", value, whole)
     return int(value)
 
 
@@ -135,10 +134,8 @@ def as_numbers(name: str, value: Any, dtype: np.dtype[Any]) -> Array:
             array = array.astype(np.float64)
         except (TypeError, ValueError):
             raise TypeError(f"{name} must hold numbers. Got other objects instead.") from None
-    expect(
-        array.dtype.kind in "fiub",
-        TypeError(f"{name} must hold real numbers. Got dtype {array.dtype} instead."),
-    )
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"{name} must hold real numbers. Got dtype {array.dtype} instead.")
     with np.errstate(over="ignore"):
         array = np.asarray(array, dtype=dtype, order="C")
     _refuse_non_finite(name, array, dtype)
@@ -263,12 +260,10 @@ def as_vector(name: str, value: Any, length: int, dtype: np.dtype[Any]) -> Array
     vector = as_numbers(name, value, dtype)
     if vector.ndim == 0:
         return np.full(length, vector, dtype=dtype)
-    expect(
-        vector.shape == (length,),
-        ValueError(
+    if vector.shape != (length,):
+        raise ValueError(
             f"{name} must be a number or have shape ({length},). Got shape {vector.shape} instead."
-        ),
-    )
+        )
     return vector
 
 

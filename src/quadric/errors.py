@@ -149,4 +149,12 @@ class StoreError(Exception):
 
 
 class TableError(ValueError):
-    """A table cannot be read or is not suitable for the task."""
+    """A table cannot be read or is not suitable for the task.
+
+    Attributes
+    ----------
+    value : Any
+        The value that cannot be read, if that is the reason.
+    """
+
+    value: Any = None

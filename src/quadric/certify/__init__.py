@@ -1,8 +1,8 @@
 """Certificates: how far an input can move before the predicted class can change.
 
 `_radius.py` and `_counterfactual.py` have the public functions. `_model_and_rounding.py` checks a
-model, finds the map from its coordinates to its network, and bounds the rounding errors of both.
-`_radius.py` writes the class scores as quadratic functions and finds the nearest rival class, with
+model, finds the map from its coordinates to its network, bounds the rounding errors of both, and
+writes the class scores as quadratic functions. `_radius.py` finds the nearest rival class, with
 distances and proven bounds. `_lower_bounds.py` is for networks that do not fold to one layer.
 `_counterfactual.py` finds and verifies counterfactuals within bounds, with the faces of the box in
 `_box_faces.py`. `_rows.py` writes them into the user's data, and describes them in words.

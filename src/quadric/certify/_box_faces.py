@@ -29,7 +29,6 @@ from scipy.optimize import Bounds, minimize
 
 from quadric.checks import Array
 
-HALVINGS = 66  # of the exponent of a bracket, until its ends are equal
 NARROW = 1e-100  # ratio of the ends of a bracket
 EDGE = 1e-9  # distance from a bound, relative to the step, that counts as rounding error
 FLAT = 1e-13  # eigenvalues that count as zero, relative to the largest
@@ -39,7 +38,6 @@ MOST_INPUTS = 200
 LEAD = 1e-7  # how far below zero, relative to the values at the row
 SAMPLES, NUMBERS = 4096, 2**22  # random steps, and numbers in the matrix products for them
 STARTS = (4, 16)  # random steps that are starts of the minimizer: fewer for many inputs
-EXPONENTS = (-1.0, 1.5)  # of the lengths of random steps, relative to the given ones
 
 
 @dataclass(frozen=True)
@@ -180,16 +178,14 @@ def local_minima(F: Array, g: Array, A: Array) -> tuple[Array, Array]:
         The length of the nearest step; infinite if F has no zero.
     """
     count, m = g.shape
-    found = np.full((count, 4, m), np.nan)
     if not m:
-        return found[:, :1], np.where(F > 0, np.inf, 0.0)
+        return np.empty((count, 1, 0)), np.where(F > 0, np.inf, 0.0)
     lam, V = np.linalg.eigh(A)
     G = (V.transpose(0, 2, 1) @ g[:, :, None])[:, :, 0]
     with np.errstate(all="ignore"):
         problems = _Problems(F, G, lam)
-        found[:, :2] = problems.nearest()
-        found[:, 2] = problems.other()
-        found[:, 3] = problems.flat()
+        others = np.stack([problems.other(), problems.flat()], axis=1)
+        found = np.concatenate([problems.nearest(), others], axis=1)
     length = np.linalg.norm(found[:, 0], axis=1)
     return found @ V.transpose(0, 2, 1), np.where(np.isnan(length), np.inf, length)
 
@@ -263,7 +259,7 @@ class _Problems:
 
 def _root(f: Callable[[Array], Array], low: Array, high: Array) -> Array:
     """The points between positive ends where an increasing function changes its sign."""
-    for _ in range(HALVINGS):
+    for _ in range(66):  # halvings of the exponent of a bracket, until its ends are equal
         middle = np.sqrt(low) * np.sqrt(high)
         below = f(middle) < 0
         low, high = np.where(below, middle, low), np.where(below, high, middle)
@@ -323,7 +319,8 @@ def _random_steps(ties: Sequence[Tie], low: Array, high: Array) -> Array:
     """
     n, rng = len(low), np.random.default_rng(0)
     shape = (int(np.clip(NUMBERS // n**2, STARTS[1], SAMPLES)), n)
-    steps = rng.normal(size=shape) * 10 ** rng.uniform(*EXPONENTS, size=(shape[0], 1))
+    # lengths of about 0.1 to 30, relative to the given ones
+    steps = rng.normal(size=shape) * 10 ** rng.uniform(-1.0, 1.5, size=(shape[0], 1))
     boxed = np.isfinite(low) & np.isfinite(high)
     inside = rng.uniform(np.where(boxed, low, 0.0), np.where(boxed, high, 0.0), size=shape)
     steps = np.where(boxed & (rng.random(shape) < 0.5), inside, steps)

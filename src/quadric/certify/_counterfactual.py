@@ -18,10 +18,12 @@ from quadric.certify._box_faces import Tie, Walk, descend, visit
 from quadric.certify._model_and_rounding import (
     CertifiedModel,
     Nearest,
+    Scores,
     certified_model,
+    class_scores,
     view_of_classifier,
 )
-from quadric.certify._radius import Scores, Search, class_scores
+from quadric.certify._radius import Search
 from quadric.certify._rows import Change, Row, changes_of, in_words, one_row, written
 from quadric.checks import Array, check_choice
 from quadric.network import Network
@@ -36,7 +38,6 @@ MOST_STARTS = 8  # candidates from which the local minimizer starts
 MOST_CHOICES = 64  # of integers
 MOST_TRIED = 4096  # combinations of integers, if all of them are tried
 SAME = 1e-6  # relative difference up to which a distance equals its lower limit
-FARTHER = (1.0, 1.1, 1.25, 1.5, 2.0, 3.0)  # multiples of the change without integers, to round
 
 
 @dataclass(frozen=True)
@@ -161,15 +162,18 @@ def counterfactual(
     0 with x1 2 instead of 1
     """
     check_choice("units", units, ("inputs", "scaled"))
-    view = view_of_classifier(model)
-    x = one_row(x, named=view.input_names is not None)
+    given = view_of_classifier(model)
+    view, x = given.after_reading, given.read(one_row(x, named=given.input_names is not None))
     certified, labels = certified_model(view, x), view.labels
     scores, row = kept_scores(certified), Row(certified, x)
     sizes = certified.sizes(units) / _weights(certified, weights)
     _set_bounds(row, bounds)
     free = np.flatnonzero(~certified.held_inputs(fixed) & (row.low < row.high))
     whole = [i for i in certified.indices("integers", integers) if i in free]
-    wanted = None if to is None else _class_index(labels, to)
+    known = labels.tolist()
+    if to is not None and to not in known:
+        raise ValueError(f"to must be a class of the model: {known}. Got {to!r} instead.")
+    wanted = None if to is None else known.index(to)
     candidates = Candidates(scores, row, sizes, wanted)
     if wanted == candidates.predicted:
         raise ValueError(f"to must differ from the class of x. The model predicts {to!r} already.")
@@ -193,13 +197,6 @@ def counterfactual(
         names,
         to,
     )
-
-
-def _class_index(labels: Array, to: Any) -> int:
-    known = labels.tolist()
-    if to not in known:
-        raise ValueError(f"to must be a class of the model: {known}. Got {to!r} instead.")
-    return int(known.index(to))
 
 
 def _weights(model: CertifiedModel, weights: Any) -> Array:
@@ -250,9 +247,13 @@ def _state(model: CertifiedModel) -> list[Any]:
     network = model.view.network
     own = [array for layer in network.layers for array in layer.arrays().values()]
     arrays = [*own, *model.change, *model.absolute, model.held]
-    found: list[Any] = [(array.dtype, array.shape, array.tobytes()) for array in arrays]
-    kinds = [type(layer) for layer in network.layers]
-    return [*found, kinds, network.activations, model.share, model.dtype]
+    return [
+        *((array.dtype, array.shape, array.tobytes()) for array in arrays),
+        *(type(layer) for layer in network.layers),
+        network.activations,
+        model.share,
+        model.dtype,
+    ]
 
 
 def kept_search(scores: Scores, free: Array, sizes: Array) -> Search:
@@ -389,7 +390,7 @@ class Candidates:
     def _choices(self, ideal: Array, whole: Array) -> Array:
         """The row with other integers, the nearest first."""
         start, found = self.row.point, set()
-        for share in FARTHER:
+        for share in (1.0, 1.1, 1.25, 1.5, 2.0, 3.0):  # of the change without integers, to round
             target = start[whole] + share * (ideal - start)[whole]
             order = np.argsort(-np.abs(target - start[whole]))
             outwards = np.where(target > start[whole], np.ceil(target), np.floor(target))
@@ -419,8 +420,8 @@ class Candidates:
                 return point
             points = np.tile(point, (len(changed), 1))
             for one, i in zip(points, changed, strict=True):
-                back = one[i] - np.sign(one[i] - start[i])
-                one[i] = start[i] if abs(one[i] - start[i]) < 1 else back
+                change = one[i] - start[i]
+                one[i] = start[i] if abs(change) < 1 else one[i] - np.sign(change)
             shorter = self.confirmed(
                 np.array(sorted(points[self.is_wanted(points)], key=self.length))
             )
@@ -471,7 +472,7 @@ class Scene:
             return float(near.distance[0]), float(near.radius[0])
         tie = self.search.tie(start, self.c, wanted)
         floor, proven = float(tie.lengths[0]), float(tie.radii[0])
-        steps = tie.S[np.isfinite(tie.lengths)] @ tie.V.T
+        steps = tie.S[np.isfinite(tie.lengths)] @ self.search.spectrum(self.c, wanted).V.T
         self.offer(steps, steps)
         for j, k in self._pairs() if self.best > floor * (1 + SAME) else []:
             tie = self.search.tie(start, j, k)

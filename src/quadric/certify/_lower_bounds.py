@@ -13,7 +13,7 @@ The radius is the largest r, found by bisection, for which no difference between
 predicted class and another one can vanish.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,13 +22,11 @@ from quadric.certify._model_and_rounding import (
     SLACK,
     TINY,
     CertifiedModel,
-    Majorant,
     Nearest,
     Rounding,
-    absolute_layers,
     gamma,
+    majorants,
     norm,
-    shares,
     steps_of,
     underflows,
 )
@@ -36,7 +34,6 @@ from quadric.checks import Array
 from quadric.core import ACTIVATIONS, Layer, Linear, Quadratic
 from quadric.geometry import AffineMap
 
-BISECTIONS = 50
 SMALLEST, LARGEST = -960, 660  # exponents of the radii
 ACTIVATION_ERROR = 16  # of logistic and tanh, which are at most 1, in units of eps
 
@@ -91,22 +88,20 @@ class LowerBounds:
     def __init__(self, model: CertifiedModel, free: Array, sizes: Array) -> None:
         self.model, network, dtype = model, model.view.network, model.dtype
         self.layers, self.activations = model.view.folded.layers, model.view.folded.activations
-        found = zip(absolute_layers(network, dtype), shares(network, dtype), strict=True)
         # the second term is for the rounding errors of the points and of the bounds themselves
         self.majorants = [
-            Majorant.of(layer, share + gamma(2 * layer.n_inputs)) for layer, share in found
+            replace(one, share=one.share + gamma(2 * len(one.w)))
+            for one in majorants(network, dtype)
         ]
-        self.change = steps_of(model.change, free, sizes)
         self.spread = steps_of(model.absolute, free, sizes)
         # from steps to the inputs of each layer; the identity for all but the first
         later = [np.ones(layer.n_inputs) for layer in self.layers[1:]]
-        self.maps = [self.change, *(AffineMap(one, np.zeros(len(one))) for one in later)]
+        self.maps = [
+            steps_of(model.change, free, sizes),
+            *(AffineMap(one, np.zeros(len(one))) for one in later),
+        ]
         self.eps = float(np.finfo(dtype).eps)
         self._known: dict[tuple[int, int | None], tuple[Layer, Array]] = {}
-
-    def prepare(self) -> list[Any]:
-        """The calls before those of `run`: none."""
-        return []
 
     def run(self, points: Array, nearest: Nearest) -> None:
         """Compute the radii of a block of rows, whose class is known."""
@@ -137,7 +132,7 @@ class LowerBounds:
             low, high = np.where(good, middle, low), np.where(good, high, middle)
         good = holds(np.ldexp(1.0, low))
         low, high = np.where(good, np.ldexp(1.0, low), 0.0), np.ldexp(1.0, high)
-        for _ in range(BISECTIONS):
+        for _ in range(50):
             middle = (low + high) / 2
             good = holds(middle)
             low, high = np.where(good, middle, low), np.where(good, high, middle)
@@ -171,7 +166,7 @@ class LowerBounds:
         if l > 0:
             M, G = majorant.at(np.abs(a))
             return majorant.share * M, majorant.share * G, majorant.share * majorant.curve
-        rounding, A = Rounding(majorant, self.model.absolute, self.model.share), self.change.A
+        rounding, A = Rounding(majorant, self.model.absolute, self.model.share), self.maps[0].A
         stretch = float(np.abs(A).max() if A.ndim == 1 else np.linalg.norm(A, 2)) * SLACK
         spread, size = float(norm(self.spread.A)) * SLACK, rounding.size(points)
         growth = rounding.growth(a, size, gamma(points.shape[1]) * size, stretch, spread)
@@ -181,11 +176,9 @@ class LowerBounds:
 def _steepness(layer: Layer, a: Array, back: AffineMap) -> Array:
     """|2 Q_k a + w_k| for each row of a, in the coordinates of the steps."""
     if not isinstance(layer, Quadratic):
-        steep = norm(back.pull_back(layer.W), axis=1)
-        return np.broadcast_to(steep, (len(a), len(steep)))
+        return np.broadcast_to(norm(back.pull_back(layer.W), axis=1), (len(a), layer.n_outputs))
     neurons = zip(layer.Q, layer.W, strict=True)
-    found = [norm(back.pull_back(2 * (a @ Q) + w), axis=1) for Q, w in neurons]
-    return np.stack(found, axis=1)
+    return np.column_stack([norm(back.pull_back(2 * (a @ Q) + w), axis=1) for Q, w in neurons])
 
 
 def _curves(layer: Layer, back: AffineMap) -> Array:

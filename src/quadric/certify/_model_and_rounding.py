@@ -33,7 +33,7 @@ receives, is not finer than that.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import takewhile
 from typing import Any
@@ -58,6 +58,7 @@ from quadric.models import (
     Select,
     affine_map,
     fold_layers,
+    kinds_of,
     partly_affine,
     stretches,
     width_after,
@@ -69,9 +70,7 @@ ACCEPTED = (
     "pass quadric.torch.to_network(module, activation='softmax'))"
 )
 
-KNOWN = ("quadric.", "sklearn.")  # modules
 DECIDES = {"predict", "logits", "forward", "transform", "_stack", "_is_multilabel"}
-LEARNED = {"classes_", "network_"}  # attributes of objects, but not of classes
 
 TINY = float(np.finfo(np.float64).tiny)  # the largest error of a product that underflows
 SAFE = 1e-140, 1e140  # lengths in this range are accurate if they are computed from squares
@@ -166,7 +165,7 @@ def view_of_classifier(model: Any) -> ModelView:
     """The view of a model; raise ValueError unless it chooses one of several classes."""
     view = ModelView.of(model, ACCEPTED)
     network = view.network
-    for part in (model, *view.transformers, view.estimator, network, *network.layers):
+    for part in (model, view.reader, *view.transformers, view.estimator, network, *network.layers):
         _check_own_predictions(part)
     if not view.chooses_a_class:
         raise ValueError(
@@ -180,9 +179,12 @@ def view_of_classifier(model: Any) -> ModelView:
 
 def _check_own_predictions(part: Any) -> None:
     """Raise ValueError if a subclass, or the object itself, replaces what decides about classes."""
-    outside = takewhile(lambda kind: not kind.__module__.startswith(KNOWN), type(part).__mro__)
-    replaced = DECIDES & set(vars(part))
-    replaced |= (DECIDES | LEARNED) & set().union(*(vars(kind) for kind in outside))
+    outside = takewhile(
+        lambda kind: not kind.__module__.startswith(("quadric.", "sklearn.")), type(part).__mro__
+    )
+    replaced = DECIDES & set(getattr(part, "__dict__", ()))
+    # objects have these two attributes after `fit`, classes do not
+    replaced |= (DECIDES | {"classes_", "network_"}) & set().union(*map(vars, outside))
     if replaced:
         raise ValueError(
             f"model must predict as quadric does. This {type(part).__name__} replaces "
@@ -240,7 +242,7 @@ def _check_branches(
     assert isinstance(whole, Beside)
     kept = {column for source, column in parts.origins if source == "output"}
     for branch, columns in whole.split(range(width_after([whole], whole.n))):
-        kinds = {type(one) for one in branch.operations}
+        kinds = kinds_of(branch.operations)
         encodes = kinds & {OneHot, Ordinal} and kinds <= {OneHot, Ordinal, Impute, Select, Affine}
         if kept & set(columns) and not encodes:
             shown = ", ".join(sorted(kind.__name__ for kind in kinds))
@@ -286,8 +288,7 @@ class Majorant:
     @cached_property
     def curve(self) -> float:
         """H, a bound on the spectral norm of Q."""
-        rows = self.Q.sum(axis=1).max(initial=0.0)
-        return float(min(rows, norm(self.Q))) * SLACK
+        return float(min(self.Q.sum(axis=1).max(initial=0.0), norm(self.Q))) * SLACK
 
     def at(self, a: Array) -> tuple[Array, Array]:
         """M and G at each row of a."""
@@ -335,10 +336,44 @@ class Rounding:
         return factor * self.majorant.curve * SLACK
 
 
-def rounding_of(network: Network, dtype: Any, absolute: AffineMap, share: float) -> Rounding:
-    """The rounding errors of a network that folds to one layer, evaluated in the given dtype."""
-    (layer,), (error,) = absolute_layers(network, dtype), shares(network, dtype)
-    return Rounding(Majorant.of(layer, error), absolute, share)
+@dataclass(frozen=True)
+class Scores:
+    """Scores z_k = u'Q_k u + w_k'u + b_k of the classes, where u = A x + t.
+
+    The scores are evaluated in u, which is well scaled, and differentiated by x, the coordinates in
+    which distances are measured. A model with one output has the scores 0 and z.
+    """
+
+    Q: Array  # (K, n, n), symmetric
+    W: Array
+    b: Array
+    change: AffineMap
+    rounding: Rounding
+    stored: float  # the relative error with which parameters are stored
+    searches: dict[bytes, Any] = field(default_factory=dict)  # by free coordinates and units
+
+
+def class_scores(model: CertifiedModel) -> Scores:
+    """The scores of a model; raise ValueError if it does not fold to one layer."""
+    view = model.view
+    if len(view.folded.layers) > 1:
+        raise ValueError(
+            f"model must fold to a single quadratic layer. This {view.name} folds to "
+            f"{len(view.folded.layers)} layers, so its distances have no exact solution. Train "
+            "with hidden_layer_sizes=(), or with activation='identity' and one quadratic layer."
+        )
+    Q, W, b = view.one_layer.Q, view.one_layer.W, view.one_layer.b
+    if len(b) == 1:
+        Q, W, b = (np.concatenate([np.zeros_like(part), part]) for part in (Q, W, b))
+    (majorant,) = majorants(view.network, model.dtype)
+    rounding = Rounding(majorant, model.absolute, model.share)
+    return Scores(Q, W, b, model.change, rounding, float(np.finfo(view.network.dtype).eps))
+
+
+def majorants(network: Network, dtype: Any) -> list[Majorant]:
+    """The majorant of each layer of the fold of a network, evaluated in the given dtype."""
+    layers = zip(absolute_layers(network, dtype), shares(network, dtype), strict=True)
+    return [Majorant.of(layer, share) for layer, share in layers]
 
 
 def absolute_layers(network: Network, dtype: Any) -> tuple[Layer, ...]:
@@ -423,10 +458,8 @@ def underflows(n: int) -> float:
 def coarsest(dtypes: Iterator[Any] | Sequence[Any]) -> np.dtype[Any]:
     """The least precise of the floating-point dtypes; float64 if there is none below it."""
     names = {str(dtype).lower().removeprefix("torch.") for dtype in dtypes}
-    for name, spellings in PRECISIONS.items():
-        if names & set(spellings):
-            return np.dtype(name)
-    return np.dtype(np.float64)
+    coarse = (name for name, spellings in PRECISIONS.items() if names & set(spellings))
+    return np.dtype(next(coarse, "float64"))
 
 
 def precision_of(X: Any) -> np.dtype[Any]:

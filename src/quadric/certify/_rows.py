@@ -9,10 +9,9 @@ import numpy as np
 
 from quadric.certify._model_and_rounding import EPS, CertifiedModel
 from quadric.checks import Array
-from quadric.utils import visible
+from quadric.utils import spaced, visible
 
 MOST_DIGITS = 16
-SMALL = (0.05, 0.01, 0.0)  # shares of the largest change below which a change is left out
 
 
 class Row:
@@ -77,8 +76,9 @@ class Row:
             name = listed[self.columns[k]]
             values[name] = points[:, k].astype(_float_of(self.x[name].dtype) or float)
         if hasattr(self.x, "with_columns"):  # Polars
-            columns = [type(self.x[name])(name, column) for name, column in values.items()]
-            return self.x[zeros].with_columns(columns)
+            return self.x[zeros].with_columns(
+                [type(self.x[name])(name, column) for name, column in values.items()]
+            )
         table = self.x.iloc[zeros].reset_index(drop=True)
         for name, column in values.items():
             table[name] = column
@@ -151,7 +151,17 @@ class Change:
     after: float
 
     def __str__(self) -> str:
-        return f"{visible(self.name)} {written(self.after)} instead of {written(self.before)}"
+        before = _short(self.before, self.after - self.before)
+        return f"{visible(self.name)} {written(self.after)} instead of {written(before)}"
+
+
+def _short(before: float, change: float) -> float:
+    """A value with many digits, rounded to four digits or to a hundredth of its change."""
+    if not change or float(f"{before:.6g}") == before:
+        return before
+    size = min(abs(before) / 100, abs(change)) or abs(change)
+    places = 2 - math.floor(math.log10(size))
+    return round(before, places) if -300 < places < 300 else before
 
 
 def changes_of(
@@ -170,7 +180,7 @@ def changes_of(
     lengths = np.abs(point - start) / sizes
     for digits in range(2, MOST_DIGITS):
         points = []
-        for share in SMALL:
+        for share in (0.05, 0.01, 0.0):  # of the largest change; smaller changes are left out
             kept = (lengths > 0) & (lengths >= share * lengths.max())
             found = start.copy()
             found[whole] = np.where(kept, point, start)[whole]
@@ -207,12 +217,7 @@ def written(value: float) -> str:
     ('31 200', '0.25', '1 234 567.5')
     """
     text = repr(float(value)).removesuffix(".0")
-    if "e" in text or "n" in text:
-        return text
-    number, dot, rest = text.partition(".")
-    if len(number.lstrip("-")) > 4:
-        number = f"{int(number):,}".replace(",", " ")
-    return number + dot + rest
+    return text if "e" in text or "n" in text else spaced(text)
 
 
 def in_words(changes: Sequence[Change], most: int = 8) -> str:

@@ -1,10 +1,10 @@
 """Conversions between networks of quadratic neurons and other models.
 
 All of them are exact, except for `to_reduced` and `truncate`. This package may import `models`,
-`network`, `core`, `geometry` and `estimators`. Each module converts one family: `_models.py` (QDA,
-Gaussian classes, ellipsoids, polynomial logistic regression), `_layers.py` (kinds of neurons) and
-`_fold.py` (several layers, the affine steps of a pipeline, or the matrices of a bilinear block into
-one layer).
+`network`, `core`, `geometry` and `estimators`. Each module converts one family:
+`_models_and_layers.py` (QDA, Gaussian classes, ellipsoids, polynomial logistic regression; kinds of
+neurons) and `_fold.py` (several layers, the affine steps of a pipeline, or the matrices of a
+bilinear block into one layer).
 `_truncate.py` keeps the strongest eigenvectors of a folded layer and measures the accuracy that is
 left. `_separation.py` builds a network from the smallest ellipsoids around classes
 (`quadric.separate`), and finds a quadric that separates two classes or proves that there is none,
@@ -17,14 +17,17 @@ from quadric.convert._fold import (
     fold_bilinear,
     view_of_one_layer as view_of_one_layer,
 )
-from quadric.convert._layers import Reduction, layer_index as layer_index, to_quadratic, to_reduced
-from quadric.convert._models import (
+from quadric.convert._models_and_layers import (
+    Reduction,
     from_ellipsoids,
     from_gaussians,
     from_polynomial_logistic,
     from_qda,
+    layer_index as layer_index,
     to_classifier,
     to_polynomial_logistic,
+    to_quadratic,
+    to_reduced,
 )
 from quadric.convert._separation import QuadricSeparation, separate as separate, separating_quadric
 from quadric.convert._truncate import (

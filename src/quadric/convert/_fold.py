@@ -294,8 +294,8 @@ def _learned_by(view: ModelView) -> Learned:
     back.
     """
     found: Learned | None = None
-    steps = list(zip(view.operations.values(), view.affine_maps, strict=True))
-    for inside, change in steps[::-1]:
+    both = zip(view.operations.values(), view.affine_maps, strict=True)
+    for inside, change in reversed(list(both)):
         own = _learned(inside, change.matrix.shape[1])
         if found is not None and not own.values.any():
             own = own._replace(values=change.solve(found.values))
@@ -331,12 +331,11 @@ def _learned(found: Sequence[Operation], n: int) -> Learned:
 
 
 def _spread_after(step: Any, matrix: Array, spread: Array) -> Array:
-    """The spread of the outputs of a step: 1 after a scaler, and for inputs without one."""
-    if getattr(step, "scale_", None) is not None:
+    """The spread of the outputs of a step: 1 after scaling, and for inputs without a spread."""
+    if getattr(step, "scale_", None) is not None or getattr(step, "whiten", False):
         return np.ones(len(matrix))
     if hasattr(step, "explained_variance_"):
-        found = np.sqrt(step.explained_variance_)
-        return np.ones(len(matrix)) if getattr(step, "whiten", False) else found
+        return np.sqrt(step.explained_variance_)
     return np.sqrt(matrix**2 @ spread**2)
 
 

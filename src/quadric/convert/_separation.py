@@ -20,10 +20,10 @@ import numpy as np
 from scipy import optimize
 
 from quadric.checks import FLOAT64, Array, as_numbers, check_number, unmasked
-from quadric.convert._models import from_ellipsoids
+from quadric.convert._models_and_layers import from_ellipsoids
 from quadric.geometry import THINNEST, AffineMap, Quadric, disjoint, smallest_ellipsoid
 from quadric.network import Network
-from quadric.utils import notebook
+from quadric.utils import first_applying, notebook
 
 MAX_POINTS = 100  # of a linear system, which takes several seconds
 MAX_BITS = 5000  # of a coordinate
@@ -86,13 +86,13 @@ class Separation:
         return self.classes[self.network.logits(X).argmax(axis=1)]
 
     def __str__(self) -> str:
-        if self.disjoint:
-            outcome = "No two ellipsoids intersect, so the separation is certain."
-        elif self.separates:
-            outcome = "Some ellipsoids intersect, but no given point is in the wrong one."
-        else:
-            outcome = "Not separated: points of one class lie in the ellipsoid of another."
-        lines = [f"{len(self.classes)} classes, one ellipsoid around each.", outcome]
+        outcomes = {
+            "No two ellipsoids intersect, so the separation is certain.": self.disjoint,
+            "Some ellipsoids intersect, but no given point is in the wrong one.": self.separates,
+            "Not separated: points of one class lie in the ellipsoid of another.": True,
+        }
+        summary = f"{len(self.classes)} classes, one ellipsoid around each."
+        lines = [summary, first_applying(outcomes)]
         if self.overlapping:
             pairs = ", ".join(f"{a} and {b}" for a, b in self.overlapping)
             lines.append(f"These ellipsoids overlap: {pairs}.")
@@ -174,9 +174,9 @@ def separate(X: Any, y: Any, *, tolerance: float = 1e-7, sharpness: float = 1.0)
         if (_exact_signs(ellipsoids[i], X[index == j]) <= 0).any()
     ]
     network = from_ellipsoids(ellipsoids, sharpness)
-    own = index[:, None] == np.arange(len(classes))
     # z is less accurate than F: raise b to enclose points on the surface of their own ellipsoid
-    lowest = np.where(own, network.logits(X), np.inf).min(axis=0)
+    own = index[:, None] == np.arange(len(classes))
+    lowest = network.logits(X).min(axis=0, where=own, initial=np.inf)
     network.layers[0].b[...] += np.maximum(
         0.0, np.maximum(-2 * lowest, ENCLOSED * sharpness - lowest)
     )
@@ -258,8 +258,10 @@ def separating_quadric(X: Any, y: Any) -> QuadricSeparation:
     basis = U[:, kept] * np.sqrt(len(Z))
     lengths = np.linalg.norm(basis, axis=1)
     supports = []
-    # the second attempt scales each point by its size, so that points with small values matter
-    for row_sizes in (np.ones(len(Z)), np.where(lengths > 0, lengths, 1.0)):
+    # later attempts scale each point by its size, so that points with small values matter; which
+    # attempt finds a margin close to the solver's tolerance depends on the processor
+    for power in (0, 1, 2):
+        row_sizes = np.where(lengths > 0, lengths, 1.0) ** power
         coefficients, weights = _widest_margin(basis / row_sizes[:, None], sign)
         solution = (Vt[kept].T @ (coefficients * np.sqrt(len(Z)) / sigma[kept])) / sizes
         quadric = _quadric(solution, n)._preimage(change)
@@ -386,7 +388,7 @@ def _proven_weights(points: _IntegerPoints, sign: Array, weights: Array) -> Arra
     if count > MAX_POINTS:
         return None
     order = np.argsort(-weights, kind="stable").tolist()  # large weights stay positive
-    equations = zip(*points.monomials, strict=True)
+    equations = list(zip(*points.monomials, strict=True))
     rows, pivots = _eliminated(
         [[int(sign[i]) * column[i] for i in order] for column in equations], count
     )
@@ -398,10 +400,10 @@ def _proven_weights(points: _IntegerPoints, sign: Array, weights: Array) -> Arra
         found[order[k]] = value if divisor > 0 else -value
     # the proof itself: these weights give both classes the same sum of every monomial
     signed = [int(one) * weight for one, weight in zip(sign, found, strict=True)]
-    sums = [sum(map(mul, signed, column)) for column in zip(*points.monomials, strict=True)]
-    if min(found) < 0 or not any(found) or any(sums):
+    unequal = any(sum(map(mul, signed, column)) for column in equations)
+    if min(found) < 0 or not any(found) or unequal:
         return None
-    half = sum(value for value, one in zip(found, sign, strict=True) if one > 0)
+    half = sum(value for value in signed if value > 0)
     return np.array([float(Fraction(value, half)) for value in found])
 
 

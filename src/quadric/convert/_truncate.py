@@ -147,8 +147,8 @@ def scored_truncations(
         if rank in wanted:
             scores.append(score(z))
         z = z + more
-    name = "R²" if score.labels is None else "accuracy"
-    return np.array(wanted), np.array([*scores, score(z)]), name
+    scores.append(score(z))
+    return np.array(wanted), np.array(scores), "R²" if score.labels is None else "accuracy"
 
 
 def centers(network: Network, centered: bool | None) -> bool:
@@ -247,8 +247,7 @@ class _Score:
             raise ValueError("the outputs are not mutually exclusive classes; give rank instead.")
         y = np.asarray(unmasked("y", y))
         m, last, classes = view.network.n_outputs, view.network.activations[-1], view.classes
-        n_columns = m if classes is None else 1
-        if y.shape not in ((n_samples,), (n_samples, n_columns)):
+        if y.shape not in ((n_samples,), (n_samples, m if classes is None else 1)):
             raise ValueError(f"y must have shape ({n_samples},), one entry per row. Got {y.shape}.")
         numbers = classes is None and last not in ("logistic", "softmax")
         if numbers and (m == 1 or y.ndim == 2):
@@ -284,10 +283,8 @@ def _lowest_ranks(parts: Eigenparts, Z: Array, score: _Score, tolerance: float) 
     lowered = True
     while lowered:
         lowered = False
-        last = [abs(parts.values[k, rank - 1]) if rank else 0.0 for k, rank in enumerate(ranks)]
-        for k in np.argsort(last, kind="stable"):
-            if not ranks[k]:
-                continue
+        last = {k: abs(parts.values[k, rank - 1]) for k, rank in enumerate(ranks) if rank}
+        for k in sorted(last, key=last.__getitem__):
             fewer = z.copy()
             fewer[:, k] -= terms[ranks[k] - 1][:, k]
             if score(fewer) >= wanted:
@@ -297,7 +294,7 @@ def _lowest_ranks(parts: Eigenparts, Z: Array, score: _Score, tolerance: float) 
 
 
 def _inputs(view: ModelView, X: Any) -> Array:
-    Z = as_inputs("X", transformed(view.transformers, X), view.network.n_inputs, FLOAT64)
+    Z = as_inputs("X", transformed(view.transformers, view.read(X)), view.network.n_inputs, FLOAT64)
     return Z.toarray() if hasattr(Z, "toarray") else Z
 
 

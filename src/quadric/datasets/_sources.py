@@ -116,12 +116,14 @@ def fault(content: bytes, file: KnownFile) -> str:
         for collection in COLLECTIONS.values()
         for other in collection.files
     }
-    reasons = others | {
-        f"it contains more than {file.size} bytes": len(content) > file.size,
-        f"it contains only {len(content)} of {file.size} bytes": len(content) < file.size,
-        f"its MD5 is {md5}, not {file.md5}": True,
-    }
-    return first_applying(reasons)
+    return first_applying(
+        others
+        | {
+            f"it contains more than {file.size} bytes": len(content) > file.size,
+            f"it contains only {len(content)} of {file.size} bytes": len(content) < file.size,
+            f"its MD5 is {md5}, not {file.md5}": True,
+        }
+    )
 
 
 def pack(array: np.ndarray) -> bytes:

@@ -11,16 +11,22 @@ from quadric.explain._dependence_and_permutation import (
     Dependence,
     InputData as InputData,
     PermutationImportance,
-    background_of as background_of,
+    count_values as count_values,
     dependence,
-    dependences as dependences,
     grid_of as grid_of,
+    mean_effects as mean_effects,
     mean_predictions as mean_predictions,
     permutation_importances,
     predictions as predictions,
+    strongest_pairs as strongest_pairs,
     written as written,
 )
-from quadric.explain._explanation import ClassExplanation, Explanation, explain
+from quadric.explain._explanation import (
+    ClassExplanation,
+    Explanation,
+    explain,
+    rank_inputs as rank_inputs,
+)
 from quadric.explain._layer import (
     ExplainedLayer as ExplainedLayer,
     boundary,

@@ -3,13 +3,23 @@
 import itertools
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from quadric.checks import Array, check_integer, subtract, unmasked
-from quadric.explain._dependence_and_permutation import Dependence, dependences
+from quadric.explain._dependence_and_permutation import (
+    Dependence,
+    InputData,
+    PermutationImportance,
+    dependence,
+    mean_effects,
+    permutation_importances,
+    scored_rows,
+    strongest_pairs,
+)
 from quadric.explain._layer import ExplainedLayer, meaning, select_layer, tie
 from quadric.explain._terms_and_importances import (
     Expansion,
@@ -17,13 +27,33 @@ from quadric.explain._terms_and_importances import (
     Moments,
     Term,
     importances,
-    signed,
+    importances_of_effects,
+)
+from quadric.explain._text_and_html import (
+    NEED_DATA,
+    boundary_lines,
+    dependence_lines,
+    equation_lines,
+    equation_parts,
+    equation_table,
+    hidden_parts,
+    importance_lines,
+    importance_table,
+    percent,
+    permutation_lines,
 )
 from quadric.geometry import Quadric
-from quadric.utils import check_limit, counted, notebook, visible
+from quadric.models import input_names_of
+from quadric.utils import check_limit, notebook, visible
 
 MAX_PAIRS = 45
-MOST_INPUTS = 15  # in the table of importances
+# what importances are shares of: with a hidden layer, with data, and without
+EFFECTS = (
+    "Importances: shares of the mean absolute change of the prediction if an input has its value "
+    "in another row."
+)
+MEAN_EFFECTS = "Importances: shares of the mean absolute effects of the inputs."
+VARIANCES = "Importances: shares of the variance."
 TERM_BYTES = 700  # of a Term
 JSON_BYTES = 2700  # of a term as a dict and as JSON text
 
@@ -64,7 +94,20 @@ class ClassExplanation:
     @property
     def equation(self) -> str:
         """The constant and the terms on one line; omitted terms are counted."""
-        return f"{self.symbol} = {' '.join(text for text, _ in _equation_parts(self, ''))}"
+        return f"{self.symbol} = {' '.join(text for text, _ in equation_parts(self, ''))}"
+
+    def table(self) -> list[list[str]]:
+        """Write the equation as a list of terms with their shares.
+
+        Returns
+        -------
+        list of list of str
+            The constant and the header of the shares, and a line for each term; omitted terms are
+            counted.
+        """
+        (constant, _), *terms = equation_parts(self)
+        lines = [[text, percent(share).strip()] for text, share in terms]
+        return [[f"{self.symbol} = {constant}", "share"], *lines]
 
     @property
     def omitted_share(self) -> float:
@@ -131,10 +174,23 @@ class Explanation:
     n_pairs : int
         Number of pairs of classes, including those omitted from `boundaries`.
     importances : list of Importance
-        The importance of each input, the most important first; empty after a hidden layer.
+        The importance of each input, the most important first; empty for a hidden layer without
+        data.
+    importance_note : str
+        What the importances are shares of.
     dependences : list of Dependence
-        The partial dependence on each input, the strongest first, for a model with a hidden layer
+        The partial dependence on the `top` most important inputs, for a model with a hidden layer
         if data are given.
+    pairs : list of Dependence
+        The partial dependence on pairs of the first four of them that interact, the strongest
+        first.
+    permutation : list of PermutationImportance
+        How much the score drops if an input is shuffled, for a model with a hidden layer if data
+        and targets are given.
+    metric : {'accuracy', 'R²'}
+        This score.
+    n_rows : int
+        The number of rows that were shuffled, at most 10 000.
     shows_kinds : bool
         Whether the surface z = 0 of an output is a boundary of the model.
     """
@@ -149,7 +205,12 @@ class Explanation:
     boundaries: dict[tuple[Any, Any], str]
     n_pairs: int = 0
     importances: list[Importance] = field(default_factory=list)
+    importance_note: str = ""
     dependences: list[Dependence] = field(default_factory=list)
+    pairs: list[Dependence] = field(default_factory=list)
+    permutation: list[PermutationImportance] = field(default_factory=list)
+    metric: str = ""
+    n_rows: int = 0
     shows_kinds: bool = False
 
     def __getitem__(self, label: Any) -> ClassExplanation:
@@ -172,6 +233,7 @@ class Explanation:
             "space": self.space,
             "ranked_by": self.ranked_by,
             "importances": [one.to_dict() for one in self.importances],
+            "importance_note": self.importance_note,
             "classes": [item.to_dict() for item in self.classes],
             "boundaries": [
                 {"classes": [_plain(i), _plain(j)], "kind": kind}
@@ -179,24 +241,35 @@ class Explanation:
             ],
             "omitted_boundaries": self.n_pairs - len(self.boundaries),
             "dependences": [one.to_dict() for one in self.dependences],
+            "pairs": [one.to_dict() for one in self.pairs],
+            "permutation": [one.to_dict() for one in self.permutation],
+            "permutation_metric": self.metric if self.permutation else None,
+            "permutation_rows": self.n_rows,
         }
 
     def __str__(self) -> str:
         lines = [self.title, self.note]
         if self.space == "hidden":
-            lines += [*([""] if self.dependences else []), *_dependence_lines(self)]
+            if not self.importances:
+                return "\n".join(map(visible, [*lines, NEED_DATA]))
+            lines += [self.importance_note, "", *importance_lines(self)]
+            lines += ["", *permutation_lines(self)] if self.permutation else []
+            lines += dependence_lines(self)
             return "\n".join(map(visible, lines))
         lines += [
             self.score,
             f"Percentages: shares of the variance, for {self.ranked_by}. All shares add up to "
             "100 %; a negative share means that the term offsets others.",
+            self.importance_note,
             "",
-            *_importance_lines(self),
+            *importance_lines(self),
         ]
         for item in self.classes:
-            lines += ["", *_equation_lines(item, shows_kind=self.shows_kinds)]
+            lines += ["", *equation_lines(item, shows_kind=self.shows_kinds)]
         if self.boundaries:
-            lines += ["", *_boundary_lines(self)]
+            lines += ["", *boundary_lines(self)]
+        if self.permutation:
+            lines += ["", *permutation_lines(self)]
         return "\n".join(map(visible, lines))
 
     __repr__ = __str__
@@ -204,18 +277,20 @@ class Explanation:
     def _repr_html_(self) -> str:
         parts = [notebook.paragraph(self.title, strong=True), notebook.paragraph(self.note)]
         if self.space == "hidden":
-            return "".join([*parts, notebook.paragraph(*_dependence_lines(self))])
+            return "".join([*parts, *hidden_parts(self)])
         shares = f"Shares of the variance, for {self.ranked_by}. A negative share offsets others."
-        parts += [notebook.paragraph(self.score, shares), _importance_table(self)]
-        parts += [_equation_table(item, shows_kind=self.shows_kinds) for item in self.classes]
+        parts += [notebook.paragraph(self.score, shares, self.importance_note)]
+        parts.append(importance_table(self))
+        parts += [equation_table(item, shows_kind=self.shows_kinds) for item in self.classes]
         if self.boundaries:
-            parts.append(notebook.paragraph(*_boundary_lines(self)))
+            parts.append(notebook.paragraph(*boundary_lines(self)))
         return "".join(parts)
 
 
 def explain(
     model: Any,
     X: Any = None,
+    y: Any = None,
     *,
     names: Sequence[str] | None = None,
     target: str = "y",
@@ -233,6 +308,9 @@ def explain(
         Data on which to rank the terms, in the form that the model accepts. Without X, the features
         are assumed to be independent and normal, with the means and scales learned by the
         pipeline's scaler.
+    y : array of shape (n_samples,), optional
+        The targets of X. With a hidden layer, `permutation` is then the drop of the score if an
+        input is shuffled; see `permutation_importances`.
     names : sequence of str, optional
         Names of the features. The default is the names that the model was fitted with.
     target : str
@@ -241,7 +319,8 @@ def explain(
         Index of the layer. The default is the last quadratic or reduced one, or the last one if all
         layers are linear.
     top : int or None
-        Number of terms per equation. None means all terms and all pairs of classes.
+        Number of terms per equation, and of inputs whose partial dependence is computed. None means
+        all terms, inputs and pairs of classes.
     precision : int
         Number of significant digits in the equations.
 
@@ -255,10 +334,11 @@ def explain(
     Equations are written in d = x - center, where the center is the mean of the data (rounded):
     z = constant + sum s_i d_i + sum q_ii d_i² + sum 2 q_ij d_i d_j. A slope s_i is therefore the
     effect of an input near typical rows, unlike the coefficient of x_i itself. The share of a term
-    T is cov(T, z) / var(z). Shares add up to 1, even if inputs are correlated. The importance of
-    an input is the sum of the shares of its linear and squared terms and of half of its
-    interactions. Within a one-hot encoding, x_i² = x_i and x_i x_j = 0, so that it has linear terms
-    only, and its columns count as one input.
+    T is cov(T, z) / var(z). Shares add up to 1, even if inputs are correlated, and the share of a
+    term that offsets others is negative. The importance of an input is not: it is the mean absolute
+    effect of the input, as a share of those of all inputs; see `Importance`. Within a one-hot
+    encoding, x_i² = x_i and x_i x_j = 0, so that it has linear terms only, and its columns count as
+    one input.
 
     With softmax, only differences between classes matter, so the score of a class is its z minus
     the mean z of all classes. Otherwise, the score is the neuron's own z.
@@ -266,15 +346,8 @@ def explain(
     top = None if top is None else check_integer("top", top, at_least=1)
     precision = check_integer("precision", precision, at_least=1)
     selected = select_layer(model, layer, names, or_last=True)
-    Q, W, b = selected.functions()
-    if selected.activation == "softmax":
-        Q, W, b = (subtract(part, part.mean(axis=0)) for part in (Q, W, b))
     space, moments = selected.space, _moments(selected, X)
-    surfaces = selected.surfaces(Q, W, b)
-    with np.errstate(all="ignore"):
-        # the binary exponent of the largest coefficient of an input
-        exponent = int(np.frexp(max(np.abs([one.w, *one.Q]).max() for one in surfaces))[1])
-        expansions = [Expansion.of(one, moments, space.encodings, exponent) for one in surfaces]
+    surfaces, expansions = _expand(selected, moments)
     if top is None:  # `to_dict` may follow, and must not fail after minutes
         count = sum(expansion.n_terms for expansion in expansions)
         check_limit(
@@ -298,7 +371,11 @@ def explain(
         )
     ]
     hidden = space.kind == "hidden"
-    predicts = X is not None and hasattr(model, "predict")
+    by_predictions = hidden and X is not None and hasattr(model, "predict")
+    found = _by_predictions(model, X, y, target, top) if by_predictions else {}
+    if not hidden:
+        found["importances"] = importances(expansions, space.groups)
+        found["importance_note"] = VARIANCES if moments.deviations is None else MEAN_EFFECTS
     boundaries, n_pairs = _boundaries(selected, None if top is None else MAX_PAIRS)
     return Explanation(
         title=_title(selected),
@@ -310,10 +387,53 @@ def explain(
         classes=items,
         boundaries=boundaries,
         n_pairs=n_pairs,
-        importances=[] if hidden else importances(expansions, space.groups),
-        dependences=dependences(model, X, target=target) if hidden and predicts else [],
         shows_kinds=selected.activation == "logistic" and not space.encodings.any(),
+        metric="accuracy" if selected.view.chooses_a_class else "R²",
+        **found,
     )
+
+
+def _expand(selected: ExplainedLayer, moments: Moments) -> tuple[list[Quadric], list[Expansion]]:
+    """The score of each output as a surface and as an expansion about the mean of the data."""
+    Q, W, b = selected.functions
+    if selected.activation == "softmax":
+        Q, W, b = (subtract(part, part.mean(axis=0)) for part in (Q, W, b))
+    surfaces, encodings = selected.surfaces(Q, W, b), selected.space.encodings
+    with np.errstate(all="ignore"):
+        # the binary exponent of the largest coefficient of an input
+        exponent = int(np.frexp(max(np.abs([one.w, *one.Q]).max() for one in surfaces))[1])
+        return surfaces, [Expansion.of(one, moments, encodings, exponent) for one in surfaces]
+
+
+def rank_inputs(model: Any, X: Any) -> list[Importance]:
+    """The importances of the columns of X for any model, without the rest of an explanation."""
+    with suppress(TypeError, ValueError):  # not a model of quadric, or rows with missing values
+        selected = select_layer(model, or_last=True)
+        if selected.space.kind != "hidden":
+            _, expansions = _expand(selected, _moments(selected, X))
+            found = importances(expansions, selected.space.groups)
+            if {one.name for one in found} == set(InputData(X, input_names_of(model)).names):
+                return found
+    return importances_of_effects(mean_effects(model, X))
+
+
+def _by_predictions(model: Any, X: Any, y: Any, target: str, top: int | None) -> dict[str, Any]:
+    """How the predictions depend on the inputs, which needs no equation."""
+    ranked = importances_of_effects(mean_effects(model, X))
+    names = [one.name for one in ranked]
+    pairs = [pair.inputs for pair in strongest_pairs(model, X, names, target=target)]
+    found: dict[str, Any] = {
+        "importances": ranked,
+        "importance_note": EFFECTS,
+        "dependences": [
+            dependence(model, X, [name], size=5, target=target) for name in names[:top]
+        ],
+        "pairs": [dependence(model, X, pair, size=5, target=target) for pair in pairs],
+    }
+    if y is not None:
+        some = scored_rows(model, X, y)
+        found |= {"permutation": permutation_importances(model, *some), "n_rows": len(some[1])}
+    return found
 
 
 def _title(selected: ExplainedLayer) -> str:
@@ -361,104 +481,3 @@ def _boundaries(
 
 def _plain(label: Any) -> Any:
     return label.item() if isinstance(label, np.generic) else label
-
-
-# --------------------------------------------------------------------------------- text
-
-
-def _importance_lines(found: Explanation) -> list[str]:
-    """The table of importances."""
-    lists_all = all(len(item.terms) == item.n_terms for item in found.classes)
-    shown = found.importances[: None if lists_all else MOST_INPUTS]
-    width = max(len("Importance of inputs"), *(2 + len(visible(one.name)) for one in shown))
-    lines = [f"{'Importance of inputs':<{width}}   total   linear  squared  interactions"]
-    lines += [
-        f"{'  ' + visible(one.name):<{width}}  {percent(one.total)}  {percent(one.linear)}  "
-        f"{percent(one.squared)}  {percent(one.interactions):>12}"
-        for one in shown
-    ]
-    omitted = len(found.importances) - len(shown)
-    if omitted:
-        lines.append(f"  ({counted(omitted, 'less important input')}; top=None lists all)")
-    return lines
-
-
-def percent(share: float) -> str:
-    """A share as a percentage of seven characters; never '-0.0 %'."""
-    return f"{round(100 * share, 1) + 0.0:5.1f} %"
-
-
-def _equation_lines(item: ClassExplanation, *, shows_kind: bool) -> list[str]:
-    (constant, _), *terms = _equation_parts(item)
-    width = max([len(visible(text)) for text, _ in terms], default=0)
-    rows = [f"  {visible(text):<{width}}  {percent(share)}" for text, share in terms]
-    kind = [f"  The surface {item.symbol} = 0: {item.kind}."] if shows_kind else []
-    return [f"{item.symbol} = {constant}", *rows, *kind]
-
-
-def _equation_parts(
-    item: ClassExplanation, hint: str = "; top=None lists all"
-) -> list[tuple[str, float]]:
-    """The constant, the terms and the omitted terms, each with its share."""
-    constant = signed(item.constant, item.precision).removeprefix("+ ").replace("- ", "-")
-    terms = [
-        (f"{signed(term.coefficient, item.precision)} {term.monomial}", term.share)
-        for term in item.terms
-    ]
-    if item.n_terms > len(item.terms):
-        omitted = counted(item.n_terms - len(item.terms), "smaller term")
-        terms.append((f"+ ({omitted}{hint})", item.omitted_share))
-    return [(constant, 0.0), *terms]
-
-
-def _boundary_lines(found: Explanation) -> list[str]:
-    """The kinds of the boundaries between classes."""
-    lines = [
-        "Where two classes tie:",
-        *(f"  {i} and {j}: {kind}" for (i, j), kind in found.boundaries.items()),
-    ]
-    if found.n_pairs > len(found.boundaries):
-        i, j = list(found.boundaries)[-1]
-        lines.append(
-            f"  ({len(found.boundaries)} of {found.n_pairs} pairs; omitted: those after {i} and "
-            f"{j}, in the order of the classes; top=None lists all)"
-        )
-    return lines
-
-
-def _dependence_lines(found: Explanation) -> list[str]:
-    """The partial dependence on each input."""
-    if not found.dependences:
-        return ["Give data to see how the predictions depend on each input."]
-    shown = found.dependences[:MOST_INPUTS]
-    lines = [
-        "Mean prediction if one input is set to a value (partial dependence):",
-        *(f"  {one}" for one in shown),
-    ]
-    if len(found.dependences) > len(shown):
-        lines.append(f"  ({counted(len(found.dependences) - len(shown), 'weaker input')} omitted)")
-    return lines
-
-
-# --------------------------------------------------------------------------------- HTML
-
-
-def _importance_table(found: Explanation) -> str:
-    shown = found.importances[:MOST_INPUTS]
-    rows = [
-        [one.name, *map(percent, (one.total, one.linear, one.squared, one.interactions))]
-        for one in shown
-    ]
-    return notebook.table(
-        ["input", "importance", "linear", "squared", "interactions"],
-        rows,
-        [one.total for one in shown],
-    )
-
-
-def _equation_table(item: ClassExplanation, *, shows_kind: bool) -> str:
-    (constant, _), *terms = _equation_parts(item)
-    rows = [[text, percent(share)] for text, share in terms]
-    header, shares = [f"{item.symbol} = {constant}", "share"], [share for _, share in terms]
-    kind = notebook.paragraph(f"The surface {item.symbol} = 0: {item.kind}.")
-    return notebook.table(header, rows, shares) + (kind if shows_kind else "")

@@ -9,7 +9,7 @@ import numpy as np
 
 from quadric.checks import FLOAT64, Array, subtract
 from quadric.convert import layer_index
-from quadric.core import Layer, Linear, Quadratic
+from quadric.core import Layer, Linear
 from quadric.geometry import Quadric
 from quadric.models import Coordinates, ModelView, check_matrices, layer_to_quadratic
 from quadric.network import Network
@@ -41,9 +41,10 @@ class ExplainedLayer:
     space: Coordinates
 
     @cached_property
-    def neurons(self) -> Quadratic:
-        """The layer as quadratic neurons in float64."""
-        return layer_to_quadratic(self.layer.astype(FLOAT64))
+    def functions(self) -> tuple[Array, Array, Array]:
+        """Q, W and b of the layer as quadratic neurons in float64."""
+        neurons = layer_to_quadratic(self.layer.astype(FLOAT64))
+        return neurons.Q, neurons.W, neurons.b
 
     @property
     def activation(self) -> str | None:
@@ -59,10 +60,6 @@ class ExplainedLayer:
     def is_regression(self) -> bool:
         """Whether the outputs are predicted numbers; those of a bare network may be anything."""
         return self.activation == "identity" and self.view.name != "Network"
-
-    def functions(self) -> tuple[Array, Array, Array]:
-        """Q, W and b of the neurons."""
-        return self.neurons.Q, self.neurons.W, self.neurons.b
 
     def surfaces(self, Q: Array, W: Array, b: Array) -> list[Quadric]:
         """The surfaces with these coefficients, in the coordinates of `space`."""
@@ -129,7 +126,7 @@ def quadrics(model: Any, layer: int | None = None) -> list[Quadric]:
         neuron is a pair of planes.
     """
     selected = select_layer(model, layer)
-    return selected.surfaces(*selected.functions())
+    return selected.surfaces(*selected.functions)
 
 
 def boundary(model: Any, i: Any, j: Any) -> Quadric:
@@ -171,7 +168,7 @@ def boundary(model: Any, i: Any, j: Any) -> Quadric:
 
 def tie(selected: ExplainedLayer, i: int, j: int) -> Quadric:
     """z_i - z_j; with a single output, z_1 = z and z_0 = 0."""
-    Q, W, b = selected.functions()
+    Q, W, b = selected.functions
     if len(b) == 1:
         sign = 1.0 if i == 1 else -1.0
         difference = Quadric(sign * Q[0], sign * W[0], sign * b[0])

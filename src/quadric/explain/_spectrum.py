@@ -7,8 +7,8 @@ import numpy as np
 
 from quadric.checks import Array, check_choice
 from quadric.convert import centers, eigenpairs, view_of_one_layer, without_mean
-from quadric.explain._explanation import percent
 from quadric.explain._layer import ExplainedLayer, class_index, tie
+from quadric.explain._text_and_html import percent
 from quadric.models import check_matrices
 from quadric.utils import counted, visible
 
@@ -39,7 +39,7 @@ def interactions(
     check_matrices(layer.n_outputs, space.widest)
     selected = ExplainedLayer(view, layer, True, space)
     subtracts = centers(view.network, centered)
-    Q, W, b = selected.functions()
+    Q, W, b = selected.functions
     numbered = view.chooses_a_class and view.classes is None and len(b) > 1
     labels = selected.labels if numbered else [label for label, _ in selected.outputs("y")]
     scaled = "The eigenvectors are in the inputs, each measured in its standard deviations."

@@ -6,7 +6,8 @@ With d = x - center, every quadratic function is
 
 The share of a term is its covariance with z divided by the variance of z. The shares of all terms
 add up to 1. If the terms are uncorrelated, the covariance is the term's own variance. The
-importance of an input is the share of its terms.
+importance of an input is the mean absolute effect of its terms; without data, it is their share of
+the variance.
 """
 
 from collections.abc import Sequence
@@ -14,11 +15,15 @@ from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 import numpy as np
+from scipy import sparse
 
 from quadric.checks import Array
 from quadric.core import monomial_coefficients, term_variances
 from quadric.geometry import Quadric, plain_name
+from quadric.utils import rounded
 
+MOST_PRODUCTS = 10**9  # multiplications to find the effects of the inputs in some of the rows
+MOST_ROWS = 10_000
 CENTER_DIGITS = 3  # significant digits of a center, relative to the spread of its feature
 
 
@@ -82,8 +87,8 @@ class Term:
 
 
 def signed(number: float, precision: int) -> str:
-    """A number with its sign in front: '- 0.3'."""
-    return f"{'-' if number < 0 else '+'} {abs(number):.{precision}g}"
+    """A number with its sign in front: '- 0.3'; without spaces, so that terms stay apart."""
+    return f"{'-' if number < 0 else '+'} {rounded(abs(number), precision).replace(' ', '')}"
 
 
 def _factor(name: str, center: float) -> str:
@@ -140,7 +145,7 @@ class Expansion:
 
     `covariances` are those of the terms with z: of slopes_i d_i, and, upper triangular, of
     products_ij d_i d_j. Their sum is `variance`, the variance of z. Both are of the function
-    divided by a power of two, so that they neither overflow nor underflow.
+    divided by 2**exponent, so that they neither overflow nor underflow.
     """
 
     constant: float
@@ -148,6 +153,7 @@ class Expansion:
     products: Array
     covariances: tuple[Array, Array]
     moments: Moments
+    exponent: int
 
     @classmethod
     def of(cls, surface: Quadric, moments: Moments, encodings: Array, exponent: int) -> Self:
@@ -165,7 +171,7 @@ class Expansion:
             z = np.ldexp(constant, -exponent) + D @ s + ((D @ P) * D).sum(axis=1)
             residual = (z - z.mean()) / len(z)
             covariances = s * (D.T @ residual), P * ((D * residual[:, None]).T @ D)
-        return cls(constant, slopes, products, covariances, moments)
+        return cls(constant, slopes, products, covariances, moments, exponent)
 
     @property
     def variance(self) -> float:
@@ -228,30 +234,32 @@ def _make_linear(slopes: Array, products: Array, center: Array, columns: Array) 
 
 @dataclass(frozen=True)
 class Importance:
-    """The share of the variance of z that comes from one input.
+    """The importance of one input: its share of the mean absolute effects of all inputs.
 
     Parameters
     ----------
     name : str
         The input. The columns of a one-hot encoding count as one input.
-    linear : float
-        Share of the linear terms of the input.
-    squared : float
-        Share of its squared terms.
-    interactions : float
-        Half of the shares of its products with other inputs. The other half belongs to the other
-        input.
+    total : float
+        The share, never negative. The totals of all inputs add up to 1, unless all are 0.
+    linear, squared, interactions : float or None
+        The parts of the total that come from these terms of the input, in proportion to their own
+        mean absolute effects. None if the model has a hidden layer and therefore no terms.
+
+    Notes
+    -----
+    The effect of an input in a row is the sum of its linear and squared terms and of half of its
+    interactions, minus the mean of this sum. The other half of an interaction belongs to the other
+    input. With several outputs, the mean absolute effects are added. Without data, the variance of
+    independent inputs takes the place of the mean absolute effect. With a hidden layer, the effect
+    is the change of the prediction if the input has its value in another row.
     """
 
     name: str
-    linear: float
-    squared: float
-    interactions: float
-
-    @property
-    def total(self) -> float:
-        """The sum of the three parts; the totals of all inputs add up to 1."""
-        return self.linear + self.squared + self.interactions
+    total: float
+    linear: float | None = None
+    squared: float | None = None
+    interactions: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Convert the importance to plain numbers and strings, ready for JSON.
@@ -259,28 +267,65 @@ class Importance:
         Returns
         -------
         dict
-            The attributes and the total.
+            The attributes.
         """
-        return {"name": self.name, "total": self.total, **asdict(self)}
+        return asdict(self)
 
 
 def importances(expansions: Sequence[Expansion], groups: Sequence[str]) -> list[Importance]:
-    """The importance of every input, the most important first.
-
-    With several outputs, the variance is the sum of the outputs' variances.
-    """
+    """The importance of every input, the most important first."""
     names = list(dict.fromkeys(groups))
-    places = {name: g for g, name in enumerate(names)}
-    members = np.array([places[group] for group in groups])
-    total = sum(one.variance for one in expansions)
-    linear = np.bincount(members, sum(one.covariances[0] for one in expansions), len(names))
-    rows = np.zeros((len(names), len(members)))
-    np.add.at(rows, members, sum(one.covariances[1] for one in expansions))
-    pairs = np.zeros((len(names), len(names)))
+    members = np.array([names.index(group) for group in groups])
+    measure = _variances if expansions[0].moments.deviations is None else _mean_absolute_effects
+    parts, totals = np.zeros((3, len(names))), np.zeros(len(names))
+    for one in expansions:
+        of_parts, of_inputs = measure(one, members, len(names))
+        parts, totals = parts + of_parts, totals + of_inputs
+    totals = _shares(totals)
+    parts = np.divide(parts, parts.sum(axis=0), out=np.zeros_like(parts), where=parts > 0) * totals
+    order = np.argsort(-totals, kind="stable").tolist()
+    return [Importance(names[g], float(totals[g]), *map(float, parts[:, g])) for g in order]
+
+
+def importances_of_effects(effects: Sequence[tuple[str, float]]) -> list[Importance]:
+    """The importances of inputs with these mean absolute effects."""
+    shares = _shares(np.array([effect for _, effect in effects]))
+    return [
+        Importance(name, share) for (name, _), share in zip(effects, shares.tolist(), strict=True)
+    ]
+
+
+def _shares(numbers: Array) -> Array:
+    total = numbers.sum()
+    return numbers / total if total > 0 else numbers
+
+
+def _variances(one: Expansion, members: Array, count: int) -> tuple[Array, Array]:
+    """The variances that come from the terms of each input, by part and together."""
+    linear = np.bincount(members, one.covariances[0], count)
+    rows, pairs = np.zeros((count, len(members))), np.zeros((count, count))
+    np.add.at(rows, members, one.covariances[1])
     np.add.at(pairs.T, members, rows.T)
     squared = np.diagonal(pairs)
     between = pairs - np.diag(squared)
-    mixed = (between.sum(axis=0) + between.sum(axis=1)) / 2
-    parts = np.stack([linear, squared, mixed]) * (1 / total if total > 0 else 0.0)
-    order = np.argsort(-np.abs(parts.sum(axis=0)), kind="stable")
-    return [Importance(names[g], *map(float, parts[:, g])) for g in order.tolist()]
+    parts = np.stack([linear, squared, (between.sum(axis=0) + between.sum(axis=1)) / 2])
+    return parts, parts.sum(axis=0)
+
+
+def _mean_absolute_effects(one: Expansion, members: Array, count: int) -> tuple[Array, Array]:
+    """The mean absolute effects of the terms of each input, by part and together."""
+    everything, n = one.moments.deviations, len(members)
+    assert everything is not None
+    most = int(np.clip(MOST_PRODUCTS // (n * n), 200, MOST_ROWS))
+    D = everything[np.unique(np.linspace(0, len(everything) - 1, most).astype(int))]
+    s, P = np.ldexp(one.slopes, -one.exponent), np.ldexp(one.products, -one.exponent)
+    own = np.where(members[:, None] == members, P, 0.0)  # products of columns of the same input
+    half = (P - own + (P - own).T) / 2
+    inputs = sparse.csr_array((np.ones(n), (np.arange(n), members)), shape=(n, count))
+    parts = np.stack([part @ inputs for part in (D * s, D * (D @ own), D * (D @ half))])
+    return _mean_deviations(parts), _mean_deviations(parts.sum(axis=0))
+
+
+def _mean_deviations(effects: Array) -> Array:
+    """The mean absolute deviation from the mean over rows, the axis before the last one."""
+    return np.abs(effects - effects.mean(axis=-2, keepdims=True)).mean(axis=-2)

@@ -1,4 +1,4 @@
-"""Model files: safetensors with one metadata key and no pickle; see docs/model_files.md.
+"""Model files: safetensors with one metadata key and no pickle; see docs/guide/model_files.md.
 
 `_save_and_load` has `save` and `load`. Saving turns a model into a description and tensors
 (`_describe`), and these into bytes with a hash (`_safetensors`). Loading reverses both steps and

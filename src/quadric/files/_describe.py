@@ -139,8 +139,11 @@ class _Writer:
             case np.ndarray():
                 return encode_array(value, path, self.tensors, self.value)
             case np.generic() if value.dtype.name in NUMBERS:
-                item = self.value(value.item(), path)
-                return {"type": "scalar", "dtype": value.dtype.name, "value": item}
+                return {
+                    "type": "scalar",
+                    "dtype": value.dtype.name,
+                    "value": self.value(value.item(), path),
+                }
             case np.dtype() | type():
                 return _number_type(value)
             case _ if type(value) in WRITERS:
@@ -169,16 +172,18 @@ class _Writer:
                     "predict and is not saved.",
                 )
                 self.tensors[f"layers.{l}.{name}"] = array
-        layers = [
-            {
-                "kind": layer.kind,
-                "activation": activation,
-                "inputs": layer.n_inputs,
-                "neurons": layer.n_outputs,
-            }
-            for layer, activation in zip(network.layers, network.activations, strict=True)
-        ]
-        return {"type": "network", "layers": layers}
+        return {
+            "type": "network",
+            "layers": [
+                {
+                    "kind": layer.kind,
+                    "activation": activation,
+                    "inputs": layer.n_inputs,
+                    "neurons": layer.n_outputs,
+                }
+                for layer, activation in zip(network.layers, network.activations, strict=True)
+            ],
+        }
 
     def fitted(self, model: Any, path: str) -> dict[str, Any]:
         """Describe an estimator or a step by its parameters and the facts that `fit` learned."""
@@ -386,9 +391,10 @@ def encode_array(
         texts = [v.encode("utf-8", "surrogatepass") if type(v) is str else b"" for v in array]
         tensors[name] = np.frombuffer(b"".join(texts), dtype=np.uint8)
         tensors[f"{name}.lengths"] = np.array([len(text) for text in texts], dtype="<i8")
-        others = [(i, value) for i, value in enumerate(array) if type(value) is not str]
-        described = [[i, describe(value, f"{name}.{i}")] for i, value in others]
-        return {**entry, "dtype": "object", "others": described}
+        others = [
+            [i, describe(v, f"{name}.{i}")] for i, v in enumerate(array) if type(v) is not str
+        ]
+        return {**entry, "dtype": "object", "others": others}
     if array.ndim == 2 and not array.flags.c_contiguous and array.strides[0] < array.strides[1]:
         array, entry["transposed"] = array.T, True  # the memory order affects rounding
     if array.dtype.kind == "U" and array.ndim == 1:

@@ -335,11 +335,13 @@ def info(path: str | os.PathLike[str]) -> dict[str, Any]:
     """
     with _opened(path, MODEL) as stream:
         _, description, entries = _read_header(stream, MODEL)
-    tensors = {
-        name: {"dtype": entry["dtype"], "shape": entry["shape"]}
-        for name, entry in sorted(entries.items())
+    return {
+        **description,
+        "tensors": {
+            name: {"dtype": entry["dtype"], "shape": entry["shape"]}
+            for name, entry in sorted(entries.items())
+        },
     }
-    return {**description, "tensors": tensors}
 
 
 def has_key(path: FilePath, form: Form) -> bool:
@@ -364,8 +366,11 @@ def _opened(path: FilePath, form: Form) -> Iterator[BinaryIO]:
     except (ModelFileError, OSError, MemoryError) as error:
         if isinstance(error, OSError) and error.errno not in (errno.EISDIR, errno.EPERM):
             raise
-        told = getattr(error, "strerror", None) or str(error).rstrip(".")
-        problem = told or "there is not enough memory for it"
+        problem = (
+            getattr(error, "strerror", None)
+            or str(error).rstrip(".")
+            or "there is not enough memory for it"
+        )
         raise ModelFileError(
             f"{os.fspath(path)} cannot be loaded: {problem}. {form.advice}"
         ) from None

@@ -17,7 +17,7 @@ def save(model: Any, path: str | os.PathLike[str], *, extra: dict[str, Any] | No
     Parameters
     ----------
     model : Network, fitted estimator, or fitted Pipeline that ends in such an estimator
-        The steps before the estimator can be any of those listed in docs/model_files.md.
+        The steps before the estimator can be any of those listed in docs/guide/model_files.md.
     path : str or path-like
         The file to write.
     extra : dict, optional

@@ -249,10 +249,10 @@ class QuadraticFunction:
             omitted = max(0, len(shown) - max_terms)
             effects = np.abs(coefficients) * np.concatenate([sizes[rows] * sizes[columns], sizes])
             shown = np.sort(shown[np.argsort(-effects[shown], kind="stable")[:max_terms]])
-        terms = []
-        for k in shown.tolist():
-            factors = [k - len(rows)] if k >= len(rows) else [rows[k], columns[k]]
-            terms.append(style.term(coefficients[k], factors))
+        terms = [
+            style.term(coefficients[k], [rows[k], columns[k]] if k < len(rows) else [k - len(rows)])
+            for k in shown.tolist()
+        ]
         if omitted:
             terms.append(style.omitted(omitted))
         if self.b != 0 or not terms:

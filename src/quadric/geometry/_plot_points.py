@@ -56,11 +56,12 @@ def arcs(conic: Quadric, window: Window, *, step: float = MAX_SEGMENT) -> list[A
     scaled = conic.transform(1 / half, -middle / half)
     size = max(float(np.abs(scaled.Q).max()), float(np.abs(scaled.w).max()), abs(scaled.b))
     if size and not 1e-100 < size < 1e100:  # too large or too small to be squared
-        Q, w, b = scaled.Q / size, scaled.w / size, scaled.b / size
-        scaled = Quadric(Q, w, b, tolerance=scaled.tolerance)
+        scaled = Quadric(
+            scaled.Q / size, scaled.w / size, scaled.b / size, tolerance=scaled.tolerance
+        )
     width, height = (x1 - x0) / 2 / half, (y1 - y0) / 2 / half
-    sides = -width, width, -height, height
-    return [middle + half * piece for piece in _pieces(scaled, sides, step)]
+    pieces = _pieces(scaled, (-width, width, -height, height), step)
+    return [middle + half * piece for piece in pieces]
 
 
 def check_conic(conic: Quadric) -> None:
@@ -239,8 +240,10 @@ def surface_meshes(surface: Quadric, extent: float, around: Array | None = None)
     y = np.stack(np.broadcast_arrays(*point(axes, u, v)))
     mirrored = y * np.array([-1.0, 1.0, 1.0])[:, None, None]
     sheets = [y, mirrored] if surface.kind in PAIRS else [y]
-    turned = (np.einsum("iab,ij->jab", sheet, form.directions[order]) for sheet in sheets)
-    return [origin[:, None, None] + sheet for sheet in turned]
+    return [
+        origin[:, None, None] + np.einsum("iab,ij->jab", sheet, form.directions[order])
+        for sheet in sheets
+    ]
 
 
 def _order_of_axes(form: CanonicalForm) -> Array:

@@ -1,30 +1,37 @@
 """What a fitted model is, and the scikit-learn steps that may come before its network.
 
 `_model_view` describes a fitted model: other packages ask `ModelView` about its network, its steps,
-its classes, the names of its inputs, its folded network and its coordinates (`_coordinates`).
+its classes, the names of its inputs, its folded network and its coordinates (`_coordinates`), in
+which the affine steps are undone.
 
 `_supported_steps` lists the steps. An entry has three parts: the `operations` of a fitted step, the
 `facts` that define it, and a function that restores it from these facts. `explain` composes
 operations, and `onnx` translates them. `_saved_classes` describes and restores steps and estimators
-by their facts, which `files` stores. `_composition` composes operations into an affine map, and
-layers into a quadratic layer. Start reading at `_operations`.
+by their facts, which `files` stores. Start reading at `_operations`.
+
+`TableColumns`, the first step of a model for tables, reads numbers, categories and dates with the
+functions of `_reading`. Its results are the inputs of the model for all other packages.
 """
 
-from quadric.models._composition import (
-    NotAffineError,
+from quadric.models._coordinates import (
+    Coordinates,
     PartlyAffine,
     affine_map,
-    check_matrices as check_matrices,
-    compose as compose,
-    fold_layers as fold_layers,
-    layer_to_quadratic as layer_to_quadratic,
     partly_affine,
-    stretches as stretches,
     undo_steps,
 )
-from quadric.models._coordinates import Coordinates
 from quadric.models._facts import Limits as Limits
-from quadric.models._model_view import ModelView, classes_of, input_names_of, steps_of
+from quadric.models._model_view import (
+    ModelView,
+    check_matrices as check_matrices,
+    classes_of,
+    compose as compose,
+    fold_layers as fold_layers,
+    input_names_of,
+    layer_to_quadratic as layer_to_quadratic,
+    steps_of,
+    stretches as stretches,
+)
 from quadric.models._operations import (
     Affine,
     Beside,
@@ -33,13 +40,34 @@ from quadric.models._operations import (
     Clip,
     Impute,
     Indicate,
+    NotAffineError,
     OneHot,
     Operation,
     Ordinal,
     Power,
     Select,
     is_missing,
+    kinds_of as kinds_of,
     width_after,
+)
+from quadric.models._reading import (
+    FORMS,
+    LARGEST,
+    ORDERS,
+    PARTS,
+    PLAIN,
+    NumberForm,
+    check_size,
+    clean,
+    date_parts,
+    dates,
+    expanded,
+    fits,
+    number_as_text,
+    numbers,
+    read_objects,
+    without,
+    written_number,
 )
 from quadric.models._saved_classes import (
     check_restored as check_restored,
@@ -56,8 +84,14 @@ from quadric.models._supported_steps import (
     split,
     transformed,
 )
+from quadric.models._table_columns import TableColumns
 
 __all__ = [
+    "FORMS",
+    "LARGEST",
+    "ORDERS",
+    "PARTS",
+    "PLAIN",
     "Affine",
     "Beside",
     "Bin",
@@ -69,6 +103,7 @@ __all__ = [
     "Indicate",
     "ModelView",
     "NotAffineError",
+    "NumberForm",
     "OneHot",
     "Operation",
     "Ordinal",
@@ -76,17 +111,29 @@ __all__ = [
     "Power",
     "Select",
     "Steps",
+    "TableColumns",
     "UnknownStepError",
     "affine_map",
+    "check_size",
     "classes_of",
+    "clean",
+    "date_parts",
+    "dates",
+    "expanded",
     "find",
+    "fits",
     "input_names_of",
     "is_missing",
+    "number_as_text",
+    "numbers",
     "operations",
     "partly_affine",
+    "read_objects",
     "split",
     "steps_of",
     "transformed",
     "undo_steps",
     "width_after",
+    "without",
+    "written_number",
 ]

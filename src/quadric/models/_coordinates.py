@@ -1,34 +1,135 @@
-"""The coordinates in which a layer's surfaces are expressed, and the user's data in them."""
+"""The coordinates in which a layer's surfaces are expressed, and the user's data in them.
+
+They are reached by undoing steps: `affine_map` expresses a fitted step as an affine map, and
+`partly_affine` does so for those branches of a step that are affine.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import count
+from dataclasses import dataclass, field
+from itertools import count, islice
 from typing import Any
 
 import numpy as np
+from scipy.linalg import block_diag
 from scipy.sparse import issparse
 
 from quadric.checks import Array, axis_names
 from quadric.core import Layer
 from quadric.geometry import AffineMap, Quadric
-from quadric.models._composition import (
+from quadric.models._operations import (
+    Affine,
+    Beside,
     NotAffineError,
-    PartlyAffine,
-    affine_map,
-    fill_values,
-    partly_affine,
+    OneHot,
+    Operation,
+    Read,
+    Select,
+    codes_after,
+    composed,
+    fill_after,
+    identity,
+    is_missing,
+    width_after,
 )
-from quadric.models._operations import Affine, Beside, OneHot, Operation, Select, is_missing
 from quadric.models._supported_steps import (
     UnknownStepError,
     find,
     flat,
     input_indices,
+    n_inputs,
     operations,
     transformed,
 )
 from quadric.network import Network
 from quadric.utils import check_limit
+
+MOST_LISTED = 6  # categories of a column, and columns, in a note
+
+# ------------------------------------------------------------------ steps as affine maps
+
+
+@dataclass(frozen=True)
+class PartlyAffine:
+    """A ColumnTransformer or FeatureUnion with affine and non-affine branches.
+
+    Attributes
+    ----------
+    map : AffineMap
+        The map from the coordinates to the step's outputs.
+    origins : list of (source, index)
+        The source of each coordinate: ('input', column) or ('output', column) of the step.
+    """
+
+    map: AffineMap
+    origins: list[tuple[str, int]]
+
+
+def affine_map(step: Any, after: Sequence[Any] = (), *, absolute: float | None = None) -> AffineMap:
+    """Return a fitted step as a map z = A u + t.
+
+    Raises NotAffineError if the step is not of this form. The map is valid for rows without missing
+    values, which an imputer does not change. A scaler returns missing values for a column that had
+    no values in `fit`. The map treats such a column as a constant: the value with which the next
+    steps, `after`, replace missing values. If `absolute` is given, every number in the step is
+    replaced by its absolute value, and `absolute` is added to its inputs and outputs. This map
+    bounds rounding errors.
+    """
+    try:
+        inside, fill = operations(step), fill_values(after) if after else None
+        return composed(inside, n_inputs(step) or 0, fill, absolute)
+    except UnknownStepError as error:
+        raise NotAffineError(error.reason) from None
+    except NotAffineError as error:
+        raise NotAffineError(f"{find(step).name} {error}") from None
+
+
+def partly_affine(
+    step: Any, after: Sequence[Any] = (), *, absolute: float | None = None
+) -> PartlyAffine | None:
+    """Return the affine branches of a step; None if the step has no branches.
+
+    The step may also have branches that are not affine. `after` and `absolute` have the same
+    meaning as in `affine_map`.
+    """
+    try:
+        inside = operations(step)
+    except UnknownStepError:
+        return None
+    if len(inside) != 1 or not isinstance(inside[0], Beside):
+        return None
+    whole = inside[0]
+    width = width_after([whole], whole.n)
+    fills = fill_values(after) if after else np.full(width, np.nan)
+    maps: list[AffineMap] = []
+    origins: list[tuple[str, int]] = []
+    for (branch, outputs), (_, fill) in zip(
+        whole.split(range(width)), whole.split(fills), strict=True
+    ):
+        try:
+            maps.append(composed(branch.operations, len(branch.columns), fill, absolute))
+            origins += [("input", int(column)) for column in branch.columns]
+        except NotAffineError:
+            maps.append(identity(branch.width))
+            origins += [("output", column) for column in outputs]
+    A, t = block_diag(*[part.matrix for part in maps]), np.concatenate([part.t for part in maps])
+    return PartlyAffine(AffineMap.simplest(A, t), origins)
+
+
+def undo_steps(surface: Quadric, steps: Sequence[Any]) -> Quadric:
+    """Express a surface in the outputs of the last step as a surface in the inputs of the first."""
+    for k, step in reversed(list(enumerate(steps))):
+        change = affine_map(step, steps[k + 1 :])
+        surface = surface.preimage(change.A, change.t)
+    return surface
+
+
+def fill_values(steps: Sequence[Any]) -> Array:
+    """The values with which the steps replace missing values in each column, or NaN."""
+    every = [operation for step in steps for operation in operations(step)]
+    return fill_after(every, n_inputs(steps[0]) or 0)
+
+
+# --------------------------------------------------------------------------- coordinates
 
 
 @dataclass(frozen=True)
@@ -57,6 +158,8 @@ class Coordinates:
         The same positive number for the columns of one one-hot encoding, 0 for other coordinates.
     encoded : PartlyAffine or None
         The first step after the coordinates, if some of its branches are not affine.
+    codes : dict of str to (categories, numbers)
+        For each coordinate that stands for categories, two arrays in the order of the numbers.
     """
 
     kind: str
@@ -68,6 +171,7 @@ class Coordinates:
     groups: list[str]
     encodings: Array
     encoded: PartlyAffine | None = None
+    codes: dict[str, tuple[Array, Array]] = field(default_factory=dict)
 
     @property
     def widest(self) -> int:
@@ -87,7 +191,14 @@ class Coordinates:
         str
             The sentence.
         """
-        return self.where if self.kind == "hidden" else f"The {what} are {self.where}"
+        where = self.where if self.kind == "hidden" else f"The {what} are {self.where}"
+        named = [
+            f"{name} is {_listed_codes(*codes)}"
+            for name, codes in islice(self.codes.items(), MOST_LISTED)
+        ]
+        more = len(self.codes) - len(named)
+        listed = "; ".join([*named, f"and {more} more columns"] if more else named)
+        return f"{where} Categories as numbers: {listed}." if listed else where
 
     def restate(self, surface: Quadric) -> Quadric:
         """Express a surface over the layer's inputs in these coordinates.
@@ -183,7 +294,7 @@ def affine_coordinates(
         except NotAffineError as error:
             obstacle, encoded = str(error), partly_affine(step, following)
     if encoded is not None:
-        first, obstacle = first - 1, "some columns are encoded"
+        first, obstacle = first - 1, "some columns are encoded or transformed"
         maps.insert(0, encoded.map)
     before, after = steps[:first], steps[first:]
 
@@ -220,6 +331,7 @@ def affine_coordinates(
         groups,
         encodings,
         encoded,
+        dict(_codes_of(before, encoded, after, shown)),
     )
 
 
@@ -245,7 +357,17 @@ def _output_names(steps: Sequence[Any], names: Any) -> list[str] | None:
             names = step.get_feature_names_out(names)
     except (AttributeError, ValueError, TypeError):
         return None
-    return None if names is None else list(names)
+    return None if names is None else _without_prefixes(steps, list(names))
+
+
+def _without_prefixes(steps: Sequence[Any], names: list[str]) -> list[str]:
+    """The names without those of a ColumnTransformer's parts, if they remain different."""
+    parts = {name for step in steps for name, *_ in getattr(step, "transformers_", ())}
+    short = []
+    for name in map(str, names):
+        part, _, rest = name.partition("__")
+        short.append(rest if rest and part in parts else name)
+    return short if len(set(short)) == len(names) else names
 
 
 def _coordinate_names(encoded: PartlyAffine, step: Any, names: Any) -> list[str]:
@@ -332,6 +454,9 @@ def _origins_after(
     """The origins of the columns after the operations, given those before them."""
     for operation in operations:
         match operation:
+            case Read():
+                counts = zip(origins, map(len, operation.names), strict=True)
+                origins = [(column, 0) for (column, _), count in counts for _ in range(count)]
             case Affine() if operation.A.ndim == 2:
                 inputs = [{origins[i][0] for i in np.flatnonzero(row)} for row in operation.A]
                 origins = [(found.pop() if len(found) == 1 else -1, 0) for found in inputs]
@@ -386,6 +511,34 @@ def _groups_of(
     return groups, np.array([number for _, number in found], dtype=int)
 
 
+def _codes_of(
+    before: Sequence[Any], encoded: PartlyAffine | None, after: Sequence[Any], names: list[str]
+) -> Iterator[tuple[str, tuple[Array, Array]]]:
+    """The names of the coordinates that stand for categories, with these and their numbers."""
+    try:
+        n, every = n_inputs([*before, *after][0]) or 0, [*before, *after[: encoded is not None]]
+        inside = [operation for step in every for operation in operations(step)]
+    except (IndexError, UnknownStepError):
+        return
+    found = codes_after(inside, [None] * n)
+    if encoded is not None:
+        found = [None if kind == "input" else found[i] for kind, i in encoded.origins]
+    for name, codes in zip(names, found, strict=True):
+        if codes is not None:
+            order = np.argsort(codes[1], kind="stable")
+            yield name, (codes[0][order], codes[1][order])
+
+
+def _listed_codes(categories: Array, numbers: Array) -> str:
+    """The numbers of categories; of many, the smallest and the largest ones."""
+    n, half = len(numbers), MOST_LISTED // 2
+    every = range(n) if n <= MOST_LISTED else [*range(half), *range(n - half, n)]
+    texts = [f"{categories[i]} = {numbers[i]:.3g}" for i in every]
+    if len(texts) < n:
+        texts.insert(half, f"... ({n - len(texts)} more)")
+    return ", ".join(texts)
+
+
 def _typical_after(steps: Sequence[Any]) -> tuple[Array, Array] | None:
     """Means and standard deviations that the first scaler has learned.
 
@@ -409,11 +562,9 @@ def _typical_encoded(
     The categories of a column count as equally frequent, because encoders do not learn their
     frequencies.
     """
-    mean, std = np.zeros(len(encodings)), np.ones(len(encodings))
-    known = encodings > 0
-    for number in np.unique(encodings[known]):
-        share = 1 / np.count_nonzero(encodings == number)
-        mean[encodings == number], std[encodings == number] = share, np.sqrt(share * (1 - share))
+    known, share = encodings > 0, 1 / np.bincount(encodings)[encodings]
+    mean = np.where(known, share, 0.0)
+    std = np.where(known, np.sqrt(share * (1 - share)), 1.0)
     places = {origin: k for k, origin in enumerate(encoded.origins)}
     for name, inner, _ in getattr(step, "transformers_", ()):
         try:

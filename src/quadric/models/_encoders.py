@@ -1,12 +1,16 @@
 """Encoders, which turn the categories or bins of each column into numbers."""
 
+import inspect
 from typing import Any
 
 import numpy as np
-from sklearn.preprocessing import OneHotEncoder
+from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.preprocessing import OneHotEncoder, TargetEncoder
 
 from quadric.checks import Array
+from quadric.errors import expect
 from quadric.models._facts import (
+    LABELS,
     Facts,
     Known,
     Rules,
@@ -18,7 +22,9 @@ from quadric.models._facts import (
     is_vector,
 )
 from quadric.models._operations import (
+    Beside,
     Bin,
+    Branch,
     Categories,
     OneHot,
     Operation,
@@ -28,7 +34,6 @@ from quadric.models._operations import (
 
 PLAIN = (bool, int, float, np.generic)
 MOST_BINS = 10**6
-INFREQUENT_AS_UNKNOWN = ("infrequent_if_exist", "warn")
 
 
 # ------------------------------------------------- categories, for both kinds of encoders
@@ -110,7 +115,6 @@ def _encoder_facts(step: Any) -> dict[str, Any]:
 
 
 def _restore_categories(step: Any, facts: Facts) -> None:
-    facts.check("dtype", step.dtype, DTYPE)
     step.categories_ = facts.require("categories_", LISTED)
     for values in step.categories_:
         facts.check("categories_", values, CATEGORIES)
@@ -159,7 +163,8 @@ def _one_hot(step: Any) -> list[Operation]:
     for i, (values, infrequent) in enumerate(zip(step.categories_, _infrequent(step), strict=True)):
         codes, width = _grouped(len(values), infrequent)
         grouped = infrequent is not None  # these categories share the last column
-        unknown = width - 1 if grouped and step.handle_unknown in INFREQUENT_AS_UNKNOWN else -1
+        joins = grouped and step.handle_unknown in ("infrequent_if_exist", "warn")
+        unknown = width - 1 if joins else -1
         if step.drop_idx_ is not None and step.drop_idx_[i] is not None:
             gone = codes[int(step.drop_idx_[i])]
             unknown = -1 if unknown == gone else unknown - (unknown > gone)
@@ -175,6 +180,7 @@ def _one_hot(step: Any) -> list[Operation]:
 
 def _restore_one_hot(step: Any, facts: Facts) -> int:
     """Derive the other attributes with the class's own methods."""
+    facts.check("dtype", step.dtype, DTYPE)
     _restore_categories(step, facts)
     _restore_infrequent(step, facts, [len(values) for values in step.categories_])
     facts.expect("feature_name_combiner", step.feature_name_combiner == "concat", "'concat'")
@@ -201,6 +207,7 @@ def _ordinal(step: Any) -> list[Operation]:
 
 
 def _restore_ordinal(step: Any, facts: Facts) -> int:
+    facts.check("dtype", step.dtype, DTYPE)
     _restore_categories(step, facts)
     step._missing_indices = {
         i: len(values) - 1 for i, values in enumerate(step.categories_) if _is_nan(values[-1])
@@ -231,6 +238,128 @@ def _expect_code(facts: Facts, step: Any, name: str) -> None:
             ),
         },
     )
+
+
+# ------------------------------------------------------------------------- TargetEncoder
+
+# `fit` computes each encoding from the other folds; scikit-learn 1.9 takes a splitter for them
+FOLDS = {"KFold": KFold, "StratifiedKFold": StratifiedKFold}
+FOLD_DEFAULTS = {
+    name: parameter.default
+    for name, parameter in inspect.signature(TargetEncoder.__init__).parameters.items()
+    if name in ("cv", "shuffle", "random_state")
+}
+TAKES_SPLITTER = FOLD_DEFAULTS.get("shuffle") is not True
+SPLIT: Rules = {
+    "a splitter, a number, a truth value and a seed": lambda folds: (
+        isinstance(folds, tuple)
+        and len(folds) == 4
+        and folds[0] in (None, *FOLDS)
+        and type(folds[1]) is int
+        and isinstance(folds[2], bool)
+        and (folds[3] is None or type(folds[3]) is int)
+    ),
+    "at least two folds, and a seed of 32 bits": lambda folds: (
+        folds[1] >= 2 and 0 <= (folds[3] or 0) < 2**32
+    ),
+}
+ENCODING: Rules = {
+    "arrays of numbers": lambda codes: is_vector(codes, "f"),
+    "finite": lambda codes: np.isfinite(codes).all(),
+}
+
+
+def _folds(step: Any) -> tuple[str | None, int, bool, int | None]:
+    """The splitter's name, if it is one, and its number of folds, shuffling and seed."""
+    named = type(step.cv).__name__ if type(step.cv) in FOLDS.values() else None
+    of = step if named is None else step.cv
+    shuffle, seed = (getattr(of, name, None) for name in ("shuffle", "random_state"))
+    shuffle, seed = shuffle in (True, "deprecated", None), None if seed == "deprecated" else seed
+    count = step.cv if named is None else step.cv.n_splits
+    expect(
+        isinstance(count, (int, np.integer))
+        and (seed is None or isinstance(seed, (int, np.integer))),
+        "cv of TargetEncoder is neither a number of folds nor a KFold with an integer seed, which "
+        "a model file does not store",
+    )
+    return named, int(count), shuffle, None if seed is None else int(seed)
+
+
+def _set_folds(step: Any, facts: Facts) -> None:
+    """Restore the folds in the form that the installed version of scikit-learn accepts."""
+    named, count, shuffle, seed = facts.require("folds", SPLIT)
+    given: dict[str, Any] = {"cv": count}
+    if not TAKES_SPLITTER:
+        given |= {"shuffle": shuffle, "random_state": seed}
+    elif named is not None or not shuffle or seed is not None:
+        plain = KFold if step.target_type_ == "continuous" else StratifiedKFold
+        make = FOLDS.get(named or "", plain)
+        given["cv"] = make(count, shuffle=shuffle, random_state=seed)
+    step.set_params(**given)
+
+
+def _target_facts(step: Any) -> dict[str, Any]:
+    return {
+        "categories_": step.categories_,
+        "encodings_": step.encodings_,
+        "target_type_": step.target_type_,
+        "target_mean_": step.target_mean_,
+        "classes_": step.classes_,
+        "folds": _folds(step),
+    }
+
+
+def _target(step: Any) -> list[Operation]:
+    """One number for each column, or one for each column and class."""
+    k = len(step.classes_) if step.target_type_ == "multiclass" else 1
+    unknown = np.reshape(np.asarray(step.target_mean_, dtype=float), -1)
+    columns = [
+        Categories(step.categories_[i // k], np.asarray(codes, dtype=float), float(unknown[i % k]))
+        for i, codes in enumerate(step.encodings_)
+    ]
+    if step.target_type_ != "multiclass":
+        return [Ordinal(tuple(columns))]
+    longer = [1 + len(str(label)) for label in step.classes_]  # names end with the class
+    branches = (
+        Branch([i // k], (Ordinal((column,)),), longer[i % k]) for i, column in enumerate(columns)
+    )
+    return [Beside(tuple(branches), len(step.categories_))]
+
+
+def _restore_target(step: Any, facts: Facts) -> int:
+    _restore_categories(step, facts)
+    step._infrequent_enabled = False  # there is no such group
+    kind = step.target_type_ = facts.get("target_type_")
+    facts.expect(
+        "target_type_",
+        isinstance(kind, str) and kind in ("binary", "multiclass", "continuous"),
+        "'binary', 'multiclass' or 'continuous'",
+    )
+    facts.expect("target_type", step.target_type in ("auto", kind), f"'auto' or {kind!r}")
+    step.classes_ = facts.require("classes_", LABELS, optional=kind == "continuous")
+    count = 0 if step.classes_ is None else len(step.classes_)
+    valid = {"binary": count in (1, 2), "multiclass": count >= 2, "continuous": not count}
+    facts.expect("the number of classes_", valid[kind], f"that of a {kind} target")
+    several = kind == "multiclass"
+    step.target_mean_ = (
+        facts.vector("target_mean_", count) if several else facts.number("target_mean_")
+    )
+    k = count if several else 1
+    step.encodings_ = facts.require("encodings_", LISTED)
+    facts.expect(
+        "encodings_",
+        len(step.encodings_) == k * len(step.categories_),
+        "a list with an array for each column and class",
+    )
+    for i, codes in enumerate(step.encodings_):
+        facts.check("encodings_", codes, ENCODING)
+        facts.expect(
+            "encodings_",
+            len(codes) == len(step.categories_[i // k]),
+            "arrays with a number for each category",
+        )
+    _set_folds(step, facts)
+    return len(step.categories_)
 
 
 # ---------------------------------------------------------------------- KBinsDiscretizer
@@ -274,6 +403,14 @@ ENCODERS = [
         facts=_encoder_facts,
         restore=_restore_ordinal,
         operations=_ordinal,
+    ),
+    Known(
+        "sklearn.preprocessing:TargetEncoder",
+        ("categories", "target_type", "smooth"),
+        facts=_target_facts,
+        restore=_restore_target,
+        operations=_target,
+        absent=FOLD_DEFAULTS,
     ),
     Known(
         "sklearn.preprocessing:KBinsDiscretizer",

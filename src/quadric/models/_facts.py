@@ -36,15 +36,18 @@ class Limits:
     columns : int
     characters : int
         The total length of the names of a step's output columns.
+    declared : int
+        The number of columns of a table, each of which takes more memory than other columns.
     """
 
     columns: int
     characters: int
+    declared: int = 2**10
 
     @classmethod
     def of_file(cls, size: int) -> "Limits":
         """The limits for a file with this many bytes, which are generous for a small file."""
-        return cls(size // 4 + 2**16, size + 2**17)
+        return cls(size // 4 + 2**16, size + 2**17, size // 40 + 2**10)
 
     def expect_columns(self, n: int) -> None:
         expect(n <= self.columns, f"a step returns {n:,} columns, too many for a file of this size")
@@ -80,8 +83,7 @@ def is_increasing(values: Array) -> bool:
 
 def all_different(values: Array) -> bool:
     """Whether no value occurs twice. Sorting takes less memory than a set."""
-    ordered = np.sort(values)
-    return bool((ordered[1:] != ordered[:-1]).all())
+    return is_increasing(np.sort(values))
 
 
 def is_number(value: Any) -> bool:
@@ -260,7 +262,6 @@ LABELS: Rules = {
     "finite": lambda labels: labels.dtype.kind != "f" or np.isfinite(labels).all(),
     "in increasing order": lambda labels: all(a < b for a, b in pairwise(labels)),
 }
-FLOATS = (float, np.floating)
 PLAIN = (str, int, float, bool, type(None), np.generic)
 STATISTICS: Rules = {
     "an array with an entry for each column": lambda value: is_vector(value, "iufO") and value.size,
@@ -268,7 +269,7 @@ STATISTICS: Rules = {
         array.dtype != object or all(isinstance(value, PLAIN) for value in array)
     ),
     "not infinite": lambda array: (
-        not any(isinstance(value, FLOATS) and np.isinf(value) for value in array)
+        not any(isinstance(value, (float, np.floating)) and np.isinf(value) for value in array)
     ),
 }
 DTYPE: Rules = {

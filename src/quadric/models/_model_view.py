@@ -2,24 +2,33 @@
 
 A model is a Network, a fitted estimator of this library, or a scikit-learn Pipeline that ends with
 one. Other packages ask `ModelView` what a model is, instead of reading it themselves.
+
+`fold_layers` folds all layers of a network that can be expressed as one, and `compose` two of them.
 """
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
 
-from quadric.checks import Array
-from quadric.core import Linear, Quadratic
+from quadric.checks import FLOAT64, Array
+from quadric.core import Layer, Linear, Quadratic, Reduced
+from quadric.errors import MemoryLimitError, expect
 from quadric.geometry import AffineMap
-from quadric.models._composition import affine_map, fold_layers, layer_to_quadratic
-from quadric.models._coordinates import Coordinates, affine_coordinates, hidden_coordinates
-from quadric.models._operations import Operation, passes
+from quadric.models._coordinates import (
+    Coordinates,
+    affine_coordinates,
+    affine_map,
+    hidden_coordinates,
+)
+from quadric.models._operations import Operation, Ordinal, kinds_of, passes
 from quadric.models._supported_steps import named_operations, split
+from quadric.models._table_columns import TableColumns
 from quadric.network import Network
-from quadric.utils import first_applying
+from quadric.utils import check_limit, first_applying
 
 ACCEPTED = "a Network, a fitted quadric estimator, or a Pipeline that ends with one"
 
@@ -84,11 +93,16 @@ class ModelView:
     model : Network, fitted estimator or Pipeline
         The model itself.
     named_steps : list of (str, step)
-        The fitted steps before the estimator. Those of inner pipelines are listed one by one.
+        The fitted steps before the estimator. Those of inner pipelines are listed one by one. A
+        first step that reads a table is not among them.
     estimator : estimator or Network
         The last step, or the model if it is not a Pipeline.
     network : Network
         The network of the estimator.
+    reader : TableColumns or None
+        The first step, if it reads a table. The inputs are the columns after it.
+    read_names : list of str or None
+        The names of the columns after the reader.
 
     Examples
     --------
@@ -109,6 +123,8 @@ class ModelView:
     named_steps: list[tuple[str, Any]]
     estimator: Any
     network: Network
+    reader: TableColumns | None = None
+    read_names: list[str] | None = None
 
     @classmethod
     def of(cls, model: Any, accepted: str = ACCEPTED) -> "ModelView":
@@ -134,6 +150,10 @@ class ModelView:
         named_steps, last = split(model)
         network = getattr(last, "network_", last)
         if isinstance(network, Network):
+            first = steps_of(model)[:1]
+            if first and type(first[0]) is TableColumns:
+                names = first[0].get_feature_names_out().tolist()
+                return cls(model, named_steps[1:], last, network, first[0], names)
             return cls(model, named_steps, last, network)
         advice = first_applying(
             {
@@ -156,8 +176,30 @@ class ModelView:
 
     @property
     def input_names(self) -> Sequence[str] | None:
-        """The names of the columns that the model was fitted with; None if they had no names."""
-        return input_names_of(self.model)
+        """The names of the inputs; None if the model was fitted to columns without names."""
+        return input_names_of(self.model) if self.read_names is None else self.read_names
+
+    def read(self, X: Any) -> Any:
+        """Return the inputs that the reader finds in X, or X itself if there is no reader.
+
+        Parameters
+        ----------
+        X : table or array
+            The user's data.
+
+        Returns
+        -------
+        table or array
+            The data for the steps and the network.
+        """
+        return X if self.reader is None else self.reader.transform(X)
+
+    @cached_property
+    def after_reading(self) -> "ModelView":
+        """The view of the rest of the model, for data from `read`."""
+        if self.reader is None:
+            return self
+        return replace(self, model=self.model[1:], reader=None)
 
     @property
     def n_inputs(self) -> int:
@@ -220,12 +262,32 @@ class ModelView:
             Those of the inputs, with affine steps undone, if all layers before this one are linear
             and without activation, and otherwise the activations of the layer before this one.
         """
+        if self.reader is not None:
+            space = self.after_reading.layer_coordinates(layer, names)
+            return replace(space, reach=lambda X: space.reach(self.read(X)))
         network, fitted = self.network, self.input_names
         before, activations = network.layers[:layer], network.activations[:layer]
         if all(isinstance(one, Linear) for one in before) and set(activations) <= {"identity"}:
             names = fitted if names is None else names
             return affine_coordinates(self.transformers, before, network.n_inputs, names, fitted)
         return hidden_coordinates(self.transformers, Network(before, activations), fitted)
+
+    @cached_property
+    def orders(self) -> dict[str, list[Any]]:
+        """The categories of the inputs that become one number each, in the order of the numbers."""
+        if Ordinal not in kinds_of(one for inside in self.operations.values() for one in inside):
+            return {}
+        try:
+            space = self.coordinates
+        except (MemoryLimitError, ValueError):
+            return {}
+        groups = dict(zip(space.names, space.groups, strict=True))
+        once = Counter(groups[name] for name in space.codes)
+        return {
+            groups[name]: categories.tolist()
+            for name, (categories, _) in space.codes.items()
+            if once[groups[name]] == 1
+        }
 
     @cached_property
     def folded(self) -> Network:
@@ -243,3 +305,100 @@ class ModelView:
                 "with activation='identity' and one quadratic layer."
             )
         return layer if isinstance(layer, Quadratic) else layer_to_quadratic(layer)
+
+
+# ----------------------------------------------------------- layers as a quadratic layer
+# Successive layers are one layer as long as their composition has degree two at most: all layers
+# but one are linear, and no activation comes between them.
+
+
+def fold_layers(network: Network) -> Network:
+    """Fold every stretch of layers whose composition has degree two at most, in float64."""
+    found = stretches(network.astype(FLOAT64))
+    wholes = [reduce(compose, layers) for layers, _ in found]
+    folded = [layer_to_quadratic(one) if isinstance(one, Reduced) else one for one in wholes]
+    return Network(folded, [activation for _, activation in found])
+
+
+def stretches(network: Network) -> list[tuple[list[Layer], str]]:
+    """Successive layers that are together of degree two at most, and the activation after them."""
+    found: list[tuple[list[Layer], str]] = []
+    for layer, activation in zip(network.layers, network.activations, strict=True):
+        before, last = found[-1] if found else ([], "")
+        curved = [one for one in (*before, layer) if not isinstance(one, Linear)]
+        if last == "identity" and len(curved) < 2:
+            found[-1] = [*before, layer], activation
+        else:
+            found.append(([layer], activation))
+    return found
+
+
+def compose(first: Layer, second: Layer) -> Layer:
+    """The layer that computes second(first(x)); one of the two is linear."""
+    n, m = first.n_inputs, second.n_outputs
+    factored = isinstance(first, Linear) and isinstance(second, (Linear, Reduced))
+    check_limit(
+        3 * 8 * m * n * (1 if factored else n),
+        f"{m:,} {second.kind if factored else 'quadratic'} neurons with {n:,} inputs",
+        "Fold a model with fewer inputs.",
+    )
+    try:
+        with np.errstate(all="ignore"):
+            if isinstance(first, Linear):
+                return _after_linear(first, second)
+            assert isinstance(second, Linear)
+            return _before_linear(first, second)
+    except ValueError:  # a coefficient is not finite
+        raise ValueError(
+            "the folded layer is larger than floating-point numbers can represent. Products of the "
+            "weights overflow; measure the inputs in other units."
+        ) from None
+
+
+def _after_linear(first: Linear, second: Layer) -> Layer:
+    A, moved = first.W, second.shifted(first.b)
+    if isinstance(moved, Quadratic):
+        return Quadratic(moved.W @ A, moved.b, A.T @ moved.Q @ A)
+    if isinstance(moved, Reduced):
+        return Reduced(moved.W @ A, moved.b, moved.U @ A, moved.c)
+    return Linear(moved.W @ A, moved.b)
+
+
+def _before_linear(first: Layer, second: Linear) -> Quadratic:
+    P, b = second.W, second.b
+    if isinstance(first, Quadratic):
+        return Quadratic(P @ first.W, P @ first.b + b, packed=first.packed @ P.T)
+    assert isinstance(first, Reduced)
+    # the neurons' own matrices are never built: there may be hundreds of them
+    Q = np.stack([(first.W.T * p) @ first.U for p in P])
+    W = P @ (first.c[:, None] * first.W + first.b[:, None] * first.U)
+    return Quadratic(W, P @ (first.b * first.c) + b, Q)
+
+
+def layer_to_quadratic(layer: Layer) -> Quadratic:
+    """A copy with quadratic neurons."""
+    if isinstance(layer, Quadratic):
+        return layer.copy()
+    if isinstance(layer, Reduced):
+        W, b, U, c = layer.W, layer.b, layer.U, layer.c
+        with np.errstate(all="ignore"):
+            parts = c[:, None] * W + b[:, None] * U, b * c, W[:, :, None] * U[:, None, :]
+        expect(
+            all(np.isfinite(part).all() for part in parts),
+            ValueError(
+                "the quadratic layer is larger than floating-point numbers can represent. Products "
+                "of the weights of the reduced layer overflow."
+            ),
+        )
+        return Quadratic(*parts)
+    m, n = layer.W.shape
+    return Quadratic(layer.W, layer.b, np.zeros((m, n, n), dtype=layer.dtype))
+
+
+def check_matrices(m: int, n: int) -> None:
+    """Check the limit before m matrices of size n x n are built and decomposed."""
+    check_limit(
+        (4 * m + 6) * 8 * n * n,
+        f"{m:,} quadratic neurons with {n:,} inputs as matrices",
+        "Use a model with fewer inputs.",
+    )

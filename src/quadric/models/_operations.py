@@ -1,18 +1,20 @@
 """Preprocessing as operations: each maps columns to columns, and together they describe every step.
 
 `width_after` returns the number of output columns. `missing_after` and `fill_after` track missing
-values through operations. `_composition` expresses affine operations as one map.
+values through operations. `composed` expresses affine operations as one map.
 """
 
 import contextlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
 from quadric.checks import Array
+from quadric.errors import expect
+from quadric.geometry import AffineMap
 
 
 @dataclass(frozen=True)
@@ -157,10 +159,23 @@ class Beside:
         ]
 
 
-Operation = Affine | Clip | Select | Impute | Indicate | OneHot | Ordinal | Bin | Power | Beside
+@dataclass(frozen=True)
+class Read:
+    """Read the columns of a table, which become columns with these `names`, one or more for each.
+
+    It comes first, and is not translated: other packages take the columns after it as inputs.
+    """
+
+    names: tuple[tuple[str, ...], ...]
+
+
+Operation = (
+    Read | Affine | Clip | Select | Impute | Indicate | OneHot | Ordinal | Bin | Power | Beside
+)
 
 # The number of input columns. Operations that are not listed accept any number.
 N_INPUTS: dict[type, Callable[[Any], int]] = {
+    Read: lambda operation: len(operation.names),
     Affine: lambda operation: len(operation.center),
     Select: lambda operation: operation.n,
     Impute: lambda operation: len(operation.fill),
@@ -172,6 +187,7 @@ N_INPUTS: dict[type, Callable[[Any], int]] = {
 }
 # The number of output columns. Operations that are not listed return as many as they receive.
 N_OUTPUTS: dict[type, Callable[[Any], int]] = {
+    Read: lambda operation: sum(map(len, operation.names)),
     Affine: lambda operation: len(operation.shift),
     Select: lambda operation: len(operation.indices),
     OneHot: lambda operation: sum(column.width for column in operation.columns),
@@ -194,6 +210,17 @@ def width_after(operations: Sequence[Operation], n: int) -> int:
     return n
 
 
+def kinds_of(operations: Iterable[Operation]) -> set[type[Any]]:
+    """The kinds of the operations and of those in branches; branches are not a kind."""
+    inner = [
+        kinds_of(branch.operations)
+        for one in operations
+        if isinstance(one, Beside)
+        for branch in one.branches
+    ]
+    return {type(one) for one in operations if not isinstance(one, Beside)}.union(*inner)
+
+
 def is_missing(value: Any) -> bool:
     """Whether a value is None or, like NaN and pandas' NaT, not equal to itself."""
     if value is None:
@@ -212,6 +239,8 @@ def missing_after(operations: Sequence[Operation], missing: Array) -> Array:
     """
     for operation in operations:
         match operation:
+            case Read():
+                missing = np.repeat(missing, list(map(len, operation.names)))
             case Affine():
                 lost = missing if operation.A.ndim == 1 else missing.any()
                 missing = np.isnan(operation.t) | lost
@@ -254,6 +283,35 @@ def fill_after(operations: Sequence[Operation], n: int, last: Array | None = Non
     return fill
 
 
+Codes = tuple[Array, Array] | None
+"""The categories that a column stands for, and their numbers; None for other columns."""
+
+
+def codes_after(operations: Sequence[Operation], codes: list[Codes]) -> list[Codes]:
+    """What the columns stand for after the operations, given that for the columns before them."""
+    for operation in operations:
+        match operation:
+            case Ordinal():
+                codes = [(known.values, known.codes) for known in operation.columns]
+            case Affine(A=A, t=t) if A.ndim == 1:
+                codes = [
+                    one and (one[0], a * one[1] + b) for one, a, b in zip(codes, A, t, strict=True)
+                ]
+            case Impute():
+                pass
+            case Select():
+                codes = [codes[i] for i in operation.indices]
+            case Beside():
+                parts = [
+                    codes_after(b.operations, [codes[i] for i in b.columns])
+                    for b in operation.branches
+                ]
+                codes = [one for part in parts for one in part]
+            case _:
+                codes = [None] * width_after([operation], len(codes))
+    return codes
+
+
 def passes(step: Any) -> bool:
     """Whether a value stands in the place of a step that changes nothing."""
     return step is None or (isinstance(step, str) and step == "passthrough")
@@ -262,3 +320,100 @@ def passes(step: Any) -> bool:
 def drops(step: Any) -> bool:
     """Whether a value stands in the place of a step that returns no columns."""
     return isinstance(step, str) and step == "drop"
+
+
+# ------------------------------------------------------------ operations as an affine map
+
+# why an operation is not affine
+NOT_AFFINE = {
+    "Read": "reads text",
+    "Clip": "clips its outputs",
+    "Impute": "replaces values other than NaN",
+    "Indicate": "adds columns that mark missing values",
+    "OneHot": "encodes categories",
+    "Ordinal": "encodes categories",
+    "Bin": "sorts values into bins",
+    "Power": "raises values to powers",
+}
+
+
+class NotAffineError(TypeError):
+    """Raised for a step that is not of the form z = A u + t."""
+
+
+def composed(
+    operations: Sequence[Operation],
+    n: int,
+    last: Array | None = None,
+    absolute: float | None = None,
+) -> AffineMap:
+    """Compose operations on n columns into one map z = A u + t, or raise NotAffineError.
+
+    `last` holds the values with which the next operations replace missing values. If `absolute` is
+    given, every number is replaced by its absolute value, and `absolute` is added to the inputs and
+    outputs. Constants of columns without values are added to the absolute values.
+    """
+    whole = identity(n)
+    for i, operation in enumerate(operations):
+        width = width_after([operation], len(whole.t))
+        fill = fill_after(operations[i + 1 :], width, last)
+        whole = _map_of(operation, fill).after(whole)
+    if absolute is None:
+        return whole
+    sizes = composed([_size(one, absolute) for one in operations], n, last)
+    return AffineMap(np.abs(sizes.A), np.abs(sizes.t) + np.abs(whole.t))
+
+
+def _map_of(operation: Operation, fill: Array) -> AffineMap:
+    """One operation as a map; `fill` holds the fill values of the operations that follow."""
+    match operation:
+        case Affine(A=A, t=t):
+            missing = np.isnan(t)  # columns without values in `fit`
+            if not missing.any():
+                return AffineMap(A, t)
+            # if `fill` is NaN too, a later step drops the column, and the constant does not matter
+            constants = np.where(np.isnan(fill), 0.0, fill)
+            return AffineMap(np.where(missing, 0.0, A), np.where(missing, constants, t))
+        case Select():
+            return _selection(operation.indices, operation.n)
+        case Impute() if is_missing(operation.missing):
+            texts = operation.fill.dtype == object and any(
+                isinstance(v, str) for v in operation.fill
+            )
+            expect(not texts, NotAffineError("imputes text"))
+            return identity(len(operation.fill))
+        case Beside():
+            maps = [
+                composed(branch.operations, len(branch.columns), part).after(
+                    _selection(branch.columns, operation.n)
+                )
+                for branch, part in operation.split(fill)
+            ]
+            return AffineMap.simplest(
+                np.vstack([part.matrix for part in maps]), np.concatenate([part.t for part in maps])
+            )
+    raise NotAffineError(NOT_AFFINE[type(operation).__name__])
+
+
+def _size(operation: Operation, more: float) -> Operation:
+    """The operation with the absolute values of its numbers; `more` enlarges its inputs."""
+    match operation:
+        case Affine(A=A, center=center, shift=shift):
+            return Affine(np.abs(A), -np.abs(center) - more, np.abs(shift) + more)
+        case Beside(branches=branches):
+            inner = [
+                replace(b, operations=tuple(_size(one, more) for one in b.operations))
+                for b in branches
+            ]
+            return replace(operation, branches=tuple(inner))
+    return operation
+
+
+def identity(n: int) -> AffineMap:
+    return AffineMap(np.ones(n), np.zeros(n))
+
+
+def _selection(columns: Any, n: int) -> AffineMap:
+    """The map from n columns to some of them."""
+    A = np.equal.outer(np.asarray(columns), np.arange(n)).astype(float)
+    return AffineMap(A, np.zeros(len(A)))

@@ -226,14 +226,14 @@ def describe(model: Any, *, last: Any) -> tuple[str, dict[str, Any], dict[str, A
             raise ModelFileError(
                 f"{error.reason}. Apply this step to the data beforehand, and save the rest."
             ) from None
-    names = known.of._get_param_names() if type(model) is known.of else ()
+    names = known.of._get_param_names() if isinstance(model, known.of) else ()
     given = {name: getattr(model, name) for name in names}
     _expect_defaults(known, given)
     _expect_no_additions(model)
     parameters = {name: value for name, value in given.items() if name in known.parameters}
     # a ColumnTransformer does not fit a step without columns
     fitted = hasattr(model, "n_features_in_") or "network_" in vars(model)
-    if not fitted and type(model).__name__ not in ONLY_STEPS:
+    if not fitted and known.name not in ONLY_STEPS:
         return known.name, parameters, None
     facts = {
         "feature_names_in_": vars(model).get("feature_names_in_"),

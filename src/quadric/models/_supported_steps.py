@@ -15,6 +15,7 @@ from sklearn import config_context, pipeline, preprocessing
 
 from quadric.checks import Array
 from quadric.errors import expect
+from quadric.estimators import ScaledPipeline
 from quadric.models._encoders import ENCODERS
 from quadric.models._facts import (
     LONGEST_NUMBER,
@@ -37,6 +38,7 @@ from quadric.models._operations import (
     Indicate,
     OneHot,
     Operation,
+    Read,
     Select,
     drops,
     passes,
@@ -47,9 +49,11 @@ from quadric.models._scalers_imputers_selectors import (
     SELECTED,
     has_known_score,
 )
+from quadric.models._table_columns import TABLE_COLUMNS, TableColumns
 
 Steps = Sequence[tuple[str, Any]]
 ONLY_STEPS = ("Pipeline", "FeatureUnion")  # their steps define them, and they have no facts
+PIPELINES = (pipeline.Pipeline, ScaledPipeline)  # a file stores both as the first
 
 
 class UnknownStepError(TypeError):
@@ -78,7 +82,7 @@ def split(model: Any) -> tuple[list[tuple[str, Any]], Any]:
 
 def flat(model: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Yield the steps of a model in order, as in `split`, each with the names that lead to it."""
-    if type(model) is pipeline.Pipeline:
+    if type(model) in PIPELINES:
         for name, inner in model.steps:
             yield from flat(inner, (*path, name))
     elif not passes(model):
@@ -88,8 +92,9 @@ def flat(model: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ..
 def find(step: Any) -> Known:
     """Return the entry of a step in the table; raise UnknownStepError if there is none."""
     of, name = type(step), type(step).__name__
-    known = STEPS.get(name)
-    if of.__module__.startswith("sklearn.") and known is not None and has_known_score(step):
+    known = STEPS.get("Pipeline" if of is ScaledPipeline else name)
+    ours = of in (ScaledPipeline, TableColumns) or of.__module__.startswith("sklearn.")
+    if ours and known is not None and has_known_score(step):
         return known
     # a selector with scikit-learn's own `transform` does nothing but select
     if (
@@ -107,8 +112,7 @@ def operations(step: Any) -> list[Operation]:
     if passes(step):
         return []
     known = find(step)
-    fitted = hasattr(step, "n_features_in_") or type(step).__name__ in ONLY_STEPS
-    if not fitted:
+    if not hasattr(step, "n_features_in_") and known.name not in ONLY_STEPS:
         raise UnknownStepError(f"{known.name} is not fitted")
     return known.operations(step)
 
@@ -196,6 +200,8 @@ def name_lengths(operations: Sequence[Operation], lengths: Array, limits: Limits
     """
     for operation in operations:
         match operation:
+            case Read():
+                lengths = np.array([len(name) for some in operation.names for name in some])
             case Affine() if operation.A.ndim == 2:  # names made of the class and a number
                 lengths = np.broadcast_to(np.int32(LONGEST_NUMBER), len(operation.A))
             case Select():
@@ -550,4 +556,7 @@ COMPOSED = [
     ),
 ]
 
-STEPS = {known.name: known for known in [*SCALERS_IMPUTERS_SELECTORS, *ENCODERS, *COMPOSED]}
+STEPS = {
+    known.name: known
+    for known in [TABLE_COLUMNS, *SCALERS_IMPUTERS_SELECTORS, *ENCODERS, *COMPOSED]
+}

@@ -12,7 +12,14 @@ from quadric.utils import require
 require("matplotlib", extra="plot", by="quadric.plotting")
 
 from quadric.plotting._boundaries import plot_boundaries, plot_prediction, plot_regions
-from quadric.plotting._dependence import plot_dependence, plot_importances
+from quadric.plotting._explanations import (
+    plot_dependence,
+    plot_eigenvectors,
+    plot_importances,
+    plot_similarity,
+    plot_spectrum,
+    plot_truncation,
+)
 from quadric.plotting._quadrics import (
     animate,
     plot_clusters,
@@ -28,14 +35,12 @@ from quadric.plotting._scores import (
     plot_confusion,
     plot_flips,
     plot_history,
+    plot_precision_recall,
     plot_residuals,
+    plot_roc,
+    precision_recall_figure,
     residuals_figure,
-)
-from quadric.plotting._spectrum import (
-    plot_eigenvectors,
-    plot_similarity,
-    plot_spectrum,
-    plot_truncation,
+    roc_figure,
 )
 from quadric.plotting._style import (
     BOUNDARY,
@@ -64,14 +69,18 @@ __all__ = [
     "plot_history",
     "plot_importances",
     "plot_points",
+    "plot_precision_recall",
     "plot_prediction",
     "plot_regions",
     "plot_residuals",
+    "plot_roc",
     "plot_similarity",
     "plot_slice",
     "plot_slices",
     "plot_spectrum",
     "plot_surface",
     "plot_truncation",
+    "precision_recall_figure",
     "residuals_figure",
+    "roc_figure",
 ]

@@ -22,10 +22,10 @@ from quadric.checks import Array
 from quadric.explain import (
     ExplainedLayer,
     InputData,
-    dependences,
-    explain,
+    count_values,
     grid_of,
     predictions,
+    rank_inputs,
     select_layer,
     tie,
     written,
@@ -35,14 +35,17 @@ from quadric.models import classes_of, input_names_of
 from quadric.network import Network
 from quadric.plotting._style import (
     BOUNDARY,
+    MOST_POINTS,
+    drawn_rows,
     get_ax,
     get_window,
     pale,
     plain,
+    plain_ticks,
     plot_points,
     show_window,
 )
-from quadric.utils import listed
+from quadric.utils import listed, rounded
 
 LEGEND_CLASSES = 20
 MOST_CLASSES = 200
@@ -58,36 +61,39 @@ class InputAxis:
 
     name: str
     values: list[Any]
-    places: Array
-    categories: list[str] | None
+    has_categories: bool
+    n_values: int = 0  # of all categories, of which the most frequent are drawn
 
     @classmethod
     def of(cls, columns: InputData, k: int) -> "InputAxis":
         numbers = columns.numbers(k)
         if numbers is None:
-            values = grid_of(columns, k, GRID)
-            texts = [written(value) for value in values]
-            return cls(columns.names[k], values, np.arange(len(values), dtype=float), texts)
+            grid, count = grid_of(columns, k, GRID), count_values(columns, k)
+            return cls(columns.names[k], grid, has_categories=True, n_values=count)
         present = numbers[np.isfinite(numbers)]
         low, high = map(float, np.quantile(present, [0.005, 0.995]))  # without a few outliers
         pad = 0.05 * (high - low) if high > low else max(abs(high), 1.0)
-        places = np.linspace(low - pad, high + pad, GRID)
-        return cls(columns.names[k], places.tolist(), places, None)
+        values = np.linspace(low - pad, high + pad, GRID).tolist()
+        return cls(columns.names[k], values, has_categories=False)
+
+    @property
+    def places(self) -> Array:
+        """Where the values are on the axis."""
+        return np.array(range(len(self.values)) if self.has_categories else self.values, float)
 
     def coarse(self) -> "InputAxis":
         """The same axis with every eighth value of a number; categories are all kept."""
-        every = 1 if self.categories is not None else 8
-        return replace(self, values=self.values[::every], places=self.places[::every])
+        return self if self.has_categories else replace(self, values=self.values[::8])
 
     @property
     def limits(self) -> tuple[float, float]:
         """The range of the axis."""
-        half = 0.5 if self.categories is not None else 0.0
+        half = 0.5 if self.has_categories else 0.0
         return float(self.places[0]) - half, float(self.places[-1]) + half
 
     def positions(self, values: Array, rng: np.random.Generator) -> Array:
         """Where to draw the values: categories are spread a little, NaN where not drawn."""
-        if self.categories is None:
+        if not self.has_categories:
             return values.astype(float)
         index = {value: float(k) for k, value in enumerate(self.values)}
         found = np.array([index.get(value, np.nan) for value in values.tolist()])
@@ -95,9 +101,12 @@ class InputAxis:
 
     def label(self, ax: Any, axis: str) -> None:
         """Write the name of the input and its categories on an axis."""
-        style: dict[str, Any] = {"label": plain(self.name), "lim": self.limits}
-        if self.categories is not None:
-            style |= {"ticks": self.places, "ticklabels": list(map(plain, self.categories))}
+        all_drawn = self.n_values <= len(self.values)
+        name = self.name if all_drawn else f"{self.name} ({len(self.values)} of {self.n_values})"
+        style: dict[str, Any] = {"label": plain(name), "lim": self.limits}
+        if self.has_categories:
+            texts = [plain(written(value)) for value in self.values]
+            style |= {"ticks": self.places, "ticklabels": texts}
         ax.set(**{axis + key: value for key, value in style.items()})
 
 
@@ -171,7 +180,7 @@ def plot_boundaries(
             f"plot_boundaries draws at most {MOST_CLASSES} classes, and this model has "
             f"{len(labels)}. Choose some of them with classes=[...]."
         )
-    if np.ndim(model.predict(InputData(X, input_names_of(model)).take(np.arange(1)).X)) > 1:
+    if np.ndim(model.predict(InputData.of(model, X).take(np.arange(1)).X)) > 1:
         raise ValueError(
             "model must choose one of several classes. This one predicts labels that are not "
             "mutually exclusive; use plot_dependence."
@@ -184,10 +193,11 @@ def plot_boundaries(
     _draw_regions(ax, winners, found.extent, len(labels))
     _edges(ax, found, P)
     drawn = points and y is not None
-    rows = found.near & np.isin(y, shown) if drawn else np.zeros(len(found.near), dtype=bool)
+    rows = np.flatnonzero(found.near & np.isin(y, shown)) if drawn else np.arange(0)
     if drawn:
-        plot_points(found.points[rows], np.asarray(y)[rows], ax, size=20, classes=np.array(labels))
-    _describe(ax, found, int(rows.sum()))
+        some = drawn_rows(rows)
+        plot_points(found.points[some], np.asarray(y)[some], ax, size=20, classes=np.array(labels))
+    _describe(ax, found, len(rows))
     _region_legend(ax, labels, order, outside=True)
     return ax
 
@@ -269,22 +279,25 @@ def plot_prediction(
     found = slice_model(model, X, inputs)
     Z = found.predicted[:, :, 0]
     drawn = points and y is not None
-    values = np.asarray(y, dtype=float)[found.near] if drawn else Z
+    rows = np.flatnonzero(found.near) if drawn else np.arange(0)
+    some = drawn_rows(rows)
+    values = np.asarray(y, dtype=float)[some] if drawn else Z
     low, high = min(Z.min(), values.min()), max(Z.max(), values.max())
     ax = get_ax(ax)
     style = {"cmap": "viridis", "vmin": low, "vmax": high}
     image = ax.imshow(
         Z, extent=found.extent, origin="lower", aspect="auto", interpolation="nearest", **style
     )
-    if all(axis.categories is None for axis in found.axes) and high > low:
+    if high > low and not any(axis.has_categories for axis in found.axes):
         places = (axis.places for axis in found.axes)
         lines = ax.contour(*places, Z, 8, colors="white", linewidths=0.6)
-        ax.clabel(lines, fontsize=7)
+        ax.clabel(lines, fontsize=7, fmt=rounded)
     if drawn:
-        across, along = found.points[found.near].T
+        across, along = found.points[some].T
         ax.scatter(across, along, c=values, s=22, edgecolors="black", linewidths=0.5, **style)
-    ax.figure.colorbar(image, ax=ax, label=f"predicted {plain(target)}")
-    _describe(ax, found, len(values) if drawn else 0)
+    bar = ax.figure.colorbar(image, ax=ax, label=f"predicted {plain(target)}")
+    plain_ticks(bar.ax)
+    _describe(ax, found, len(rows))
     return ax
 
 
@@ -296,19 +309,23 @@ def _check_fitted(model: Any, kind: str, fitted: bool) -> None:
         )
 
 
-def _describe(ax: Axes, found: ModelSlice, drawn: int) -> None:
+def _describe(ax: Axes, found: ModelSlice, near: int) -> None:
     """Write the names of the inputs, the fixed values and the number of points."""
-    title = found.title
-    if drawn and not found.near.all():
-        title += f"\nPoints: the {drawn} of {len(found.near)} rows nearest to this plane"
+    title, count = found.title, len(found.near)
+    rows = f"the {near} of {count} rows nearest to this plane"
+    if near > MOST_POINTS:
+        title += f"\nPoints: a random choice of {MOST_POINTS} of {rows if near < count else count}"
+    elif 0 < near < count:
+        title += f"\nPoints: {rows}"
     for axis, input_axis in zip("xy", found.axes, strict=True):
         input_axis.label(ax, axis)
-    ax.set_title(title, fontsize=9, loc="left")
+    plain_ticks(ax)
+    ax.set_title(title.strip(), fontsize=9, loc="left")
 
 
 def _edges(ax: Axes, found: ModelSlice, P: Array) -> None:
     """Draw the lines between regions, where the two largest probabilities are equal."""
-    if any(axis.categories is not None for axis in found.axes):
+    if any(axis.has_categories for axis in found.axes):
         return  # the regions are strips of one color per category
     x, y = (axis.places for axis in found.axes)
     winners = P.argmax(axis=2)
@@ -422,17 +439,6 @@ def _scores(model: Any, X: Array) -> Array:
     return z
 
 
-def rank_inputs(model: Any, X: Any, names: Sequence[str]) -> dict[int, float]:
-    """The importance of each input by its index, most important first; see `quadric.explain`."""
-    try:
-        weights = {one.name: abs(one.total) for one in explain(model, X).importances}
-    except (TypeError, ValueError):  # not a model of quadric, or rows with missing values
-        weights = {}
-    if set(weights) != set(names):
-        weights = {one.inputs[0]: one.strength for one in dependences(model, X)}
-    return {names.index(name): weight for name, weight in weights.items()}
-
-
 def slice_model(model: Any, X: Any, inputs: Sequence[str] | None = None) -> ModelSlice:
     """Predict in the plane of two inputs, by default the two most important ones.
 
@@ -440,11 +446,13 @@ def slice_model(model: Any, X: Any, inputs: Sequence[str] | None = None) -> Mode
     category. If a classifier predicts the same class in all of this plane, another plane is drawn;
     see `_with_a_boundary`.
     """
-    columns = InputData(X, input_names_of(model))
+    columns = InputData.of(model, X)
     names = columns.names
     if len(names) < 2:
         raise ValueError("a model with a single input has no plane to draw. Plot the dependence.")
-    ranked = rank_inputs(model, X, names) if len(names) > 2 else {0: 1.0, 1: 1.0}
+    ranked = dict.fromkeys((0, 1), 1.0)
+    if len(names) > 2:
+        ranked = {names.index(one.name): one.total for one in rank_inputs(model, X)}
     chosen = list(inputs or [names[k] for k in list(ranked)[:2]])
     if len(chosen) != 2 or chosen[0] == chosen[1] or not set(chosen) <= set(names):
         raise ValueError(f"inputs must be two of {', '.join(names)}. Got {chosen}.")
@@ -456,14 +464,18 @@ def slice_model(model: Any, X: Any, inputs: Sequence[str] | None = None) -> Mode
     if classes_of(model) is not None and _n_classes(predicted) < 2:
         typical, where, predicted = _with_a_boundary(model, columns, dims, axes, typical)
     rng = np.random.default_rng(0)
-    places = [axis.positions(columns.values(k), rng) for axis, k in zip(axes, dims, strict=True)]
-    points = np.column_stack(places)
+    points = np.column_stack(
+        [axis.positions(columns.values(k), rng) for axis, k in zip(axes, dims, strict=True)]
+    )
     on_axes = np.isfinite(points).all(axis=1)  # the axes may lack rare categories
-    near = _near(columns, typical, ranked) & on_axes
-    shape = len(axes[1].values), len(axes[0].values), -1
     fixed = [(names[k], value) for k, value in typical.items()]
-    title = _title(chosen, fixed, where, given=inputs is not None)
-    return ModelSlice(axes, predicted.reshape(shape), points, near, title)
+    return ModelSlice(
+        axes,
+        predicted.reshape(len(axes[1].values), len(axes[0].values), -1),
+        points,
+        near=_near(columns, typical, ranked) & on_axes,
+        title=_title(chosen, fixed, where, given=inputs is not None),
+    )
 
 
 def typical_value(columns: InputData, k: int) -> Any:
@@ -498,7 +510,8 @@ def _near(columns: InputData, typical: dict[int, Any], weights: dict[int, float]
             apart = np.array([one != value for one in columns.values(k).tolist()], dtype=float)
         else:
             spread = np.nanstd(numbers)
-            apart = np.nan_to_num((numbers - value) / (spread if spread > 0 else 1.0), nan=9.0)
+            # a missing value is imputed, by a typical one
+            apart = np.nan_to_num((numbers - value) / (spread if spread > 0 else 1.0), nan=0.0)
         distance += weights[k] * apart**2
     return distance <= np.quantile(distance, 0.25)
 

@@ -167,10 +167,9 @@ def plot_surface(
             cstride=1,
             shade=True,
         )
-    ax.set_aspect("equal")
-    ax.locator_params(nbins=5)
     x, y, z = map(plain, names)
-    ax.set(xlabel=x, ylabel=y, zlabel=z)
+    ax.set(aspect="equal", xlabel=x, ylabel=y, zlabel=z)
+    ax.locator_params(nbins=5)
     return ax
 
 
@@ -396,9 +395,9 @@ def animate(
         for k, conic in enumerate(frames[index]):
             color = color_of(k) if several else BOUNDARY
             plot_conic(conic, ax, window=window, color=color, linestyle=dashes_of(k))
-        ax.set_aspect("equal")
         kind = "" if several else f": {frames[index][0].kind}"
-        ax.set_title(titles[index] if titles is not None else f"epoch {index + 1}{kind}")
+        title = f"epoch {index + 1}{kind}" if titles is None else titles[index]
+        ax.set(aspect="equal", title=title)
         return list(ax.lines)
 
     return FuncAnimation(figure, draw, frames=len(frames), interval=interval)

@@ -1,32 +1,40 @@
 """Plots of how well a model learns and predicts, and of how far its predictions are certified."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from sklearn.metrics import confusion_matrix
+from sklearn.metrics import (
+    average_precision_score,
+    confusion_matrix,
+    precision_recall_curve,
+    roc_auc_score,
+    roc_curve,
+)
 
 from quadric.certify import Radii
 from quadric.checks import Array, check_integer
 from quadric.models import classes_of
 from quadric.plotting._style import (
     BOUNDARY,
+    MOST_LINES,
     color_of,
     dashes_of,
+    drawn_rows,
     get_ax,
     get_figure,
     marker_of,
     name_rows_and_columns,
     plain,
+    plain_ticks,
     write_numbers,
 )
+from quadric.utils import rounded
 
 BINS = 10
 MOST_NUMBERS = 15  # classes up to which a confusion matrix shows its numbers
-MOST_LINES = 7
-MOST_POINTS = 5000
 
 
 def plot_calibration(model: Any, X: Any, y: Any, *, figure: Any = None) -> Figure:
@@ -81,12 +89,9 @@ def calibration_figure(P: Array, y: Any, labels: Sequence[Any], figure: Any = No
     ax, below = figure.subplots(2, 1, height_ratios=[3, 1], sharex=True)
     ax.plot([0, 1], [0, 1], "--", color=BOUNDARY, linewidth=1, label="perfectly calibrated")
     for k in shown:
-        p, is_k = P[:, k], y == labels[k]
-        predicted, observed, error = _bins(p, is_k)
+        p = P[:, k]
         ax.errorbar(
-            predicted,
-            observed,
-            error,
+            *_bins(p, y == labels[k]),
             color=color_of(k),
             marker=marker_of(k),
             markersize=5,
@@ -111,6 +116,150 @@ def _bins(p: Array, truth: Array) -> tuple[Array, Array, Array]:
     observed = np.array([truth[g].mean() for g in groups])
     error = np.sqrt(observed * (1 - observed) / np.array([len(g) for g in groups]))
     return predicted, observed, error
+
+
+def plot_precision_recall(model: Any, X: Any, y: Any, *, figure: Any = None) -> Figure:
+    """Draw the precision against the recall for every threshold of the probability.
+
+    For two classes, the curve is that of the rarer one among `y`; for more classes, there is a
+    curve for each. A dotted line is the share of a class, the precision of random predictions.
+
+    Parameters
+    ----------
+    model : fitted classifier, or Pipeline
+        A classifier with `predict_proba`.
+    X : array of shape (n_samples, n_features) or DataFrame
+        Data, preferably not used in training.
+    y : array of shape (n_samples,)
+        The true classes.
+    figure : matplotlib.figure.Figure or SubFigure, optional
+        Figure to draw on. By default, a new one is created, which pyplot does not know.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+    """
+    P = np.asarray(model.predict_proba(X))
+    return precision_recall_figure(P, y, list(classes_of(model)), figure)
+
+
+def precision_recall_figure(P: Array, y: Any, labels: Sequence[Any], figure: Any = None) -> Figure:
+    """Draw precision against recall for given probabilities; see `plot_precision_recall`.
+
+    Parameters
+    ----------
+    P : array of shape (n_samples, n_classes)
+        The predicted probabilities.
+    y : array of shape (n_samples,)
+        The true classes.
+    labels : sequence of length n_classes
+        The class of each column of P.
+    figure : matplotlib.figure.Figure or SubFigure, optional
+        Figure to draw on. By default, a new one is created, which pyplot does not know.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+    """
+
+    def draw(ax: Axes, truth: Array, p: Array, k: int, name: str) -> None:
+        precision, recall, _ = precision_recall_curve(truth, p)
+        score = average_precision_score(truth, p)
+        label = f"{name}: average precision {score:.3f}"
+        # a step: between two thresholds, the recall does not change with the precision
+        ax.step(recall, precision, where="post", color=color_of(k), linewidth=1.8, label=label)
+        ax.axhline(truth.mean(), linestyle=":", color=color_of(k), linewidth=1)
+
+    figure = _curves(draw, P, y, labels, figure)
+    figure.axes[-1].set(xlabel="recall", ylabel="precision")
+    return figure
+
+
+def plot_roc(model: Any, X: Any, y: Any, *, figure: Any = None) -> Figure:
+    """Draw the ROC curve: the recall against the false positive rate for every threshold.
+
+    For two classes, the curve is that of the rarer one among `y`; for more classes, there is a
+    curve of each class against the others.
+
+    Parameters
+    ----------
+    model : fitted classifier, or Pipeline
+        A classifier with `predict_proba`.
+    X : array of shape (n_samples, n_features) or DataFrame
+        Data, preferably not used in training.
+    y : array of shape (n_samples,)
+        The true classes.
+    figure : matplotlib.figure.Figure or SubFigure, optional
+        Figure to draw on. By default, a new one is created, which pyplot does not know.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+    """
+    return roc_figure(np.asarray(model.predict_proba(X)), y, list(classes_of(model)), figure)
+
+
+def roc_figure(P: Array, y: Any, labels: Sequence[Any], figure: Any = None) -> Figure:
+    """Draw the ROC curve for given probabilities; see `plot_roc`.
+
+    Parameters
+    ----------
+    P : array of shape (n_samples, n_classes)
+        The predicted probabilities.
+    y : array of shape (n_samples,)
+        The true classes.
+    labels : sequence of length n_classes
+        The class of each column of P.
+    figure : matplotlib.figure.Figure or SubFigure, optional
+        Figure to draw on. By default, a new one is created, which pyplot does not know.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+    """
+
+    def draw(ax: Axes, truth: Array, p: Array, k: int, name: str) -> None:
+        wrong, right, _ = roc_curve(truth, p)
+        label = f"{name}: AUC {roc_auc_score(truth, p):.3f}"
+        ax.plot(wrong, right, color=color_of(k), linewidth=1.8, label=label)
+
+    figure = _curves(draw, P, y, labels, figure)
+    ax = figure.axes[-1]
+    ax.plot([0, 1], [0, 1], ":", color=BOUNDARY, linewidth=1)
+    ax.set(xlabel="false positive rate", ylabel="recall (true positive rate)")
+    return figure
+
+
+def _curves(
+    draw: Callable[[Axes, Array, Array, int, str], None],
+    P: Array,
+    y: Any,
+    labels: Sequence[Any],
+    figure: Any,
+) -> Any:
+    """Draw a curve for the rarer of two classes, or for each of several, against the others."""
+    y = np.asarray(y)
+    truth = np.array([y == label for label in labels])
+    possible = np.flatnonzero(truth.any(axis=1) & ~truth.all(axis=1)).tolist()
+    if not possible:
+        raise ValueError("y must hold at least two of the model's classes.")
+    if len(labels) == 2:
+        possible = [0 if truth[0].sum() < truth[1].sum() else 1]
+    figure = get_figure(figure, 5.2, 4.8)
+    ax = figure.subplots()
+    for k in possible[:MOST_LINES]:
+        draw(ax, truth[k], P[:, k], k, plain(labels[k]))
+    left = len(possible) - MOST_LINES
+    more = f" (first {MOST_LINES} of {len(possible)} classes)" if left > 0 else ""
+    ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.05))
+    ax.set_title(f"{len(y)} rows{more}", fontsize=10)
+    ax.legend(fontsize=8)
+    ax.grid(alpha=0.25)
+    return figure
 
 
 def plot_confusion(model: Any, X: Any, y: Any, ax: Axes | None = None) -> Axes:
@@ -206,7 +355,7 @@ def residuals_figure(predicted: Array, y: Any, target: str = "y", figure: Any = 
     figure = get_figure(figure, 9, 4.2)
     left, right = figure.subplots(1, 2)
     dots = {"s": 12, "c": color_of(0), "alpha": 0.6, "linewidths": 0}
-    some = slice(None, None, max(1, len(y) // MOST_POINTS))
+    some = drawn_rows(np.arange(len(y)))
     left.scatter(predicted[some], y[some], **dots)
     ends = [min(y.min(), predicted.min()), max(y.max(), predicted.max())]
     left.plot(ends, ends, "--", color=BOUNDARY, linewidth=1, label="true = predicted")
@@ -222,7 +371,10 @@ def residuals_figure(predicted: Array, y: Any, target: str = "y", figure: Any = 
     spread = float(((y - y.mean()) ** 2).sum())
     score = 1 - float((residuals**2).sum()) / spread if spread > 0 else float("nan")
     rmse = float(np.sqrt((residuals**2).mean()))
-    figure.suptitle(f"{len(y)} rows, R² {score:.3f}, RMSE {rmse:.4g}", fontsize=10)
+    drawn = f"{len(y)} rows" if len(some) == len(y) else f"{len(some)} of {len(y)} rows drawn"
+    plain_ticks(left)
+    plain_ticks(right)
+    figure.suptitle(f"{drawn}, R² {score:.3f}, RMSE {rounded(rmse)}", fontsize=10)
     return figure
 
 
@@ -296,8 +448,14 @@ def plot_certified_accuracy(
     end = float(np.quantile(finite, 0.995)) if len(finite) else 1.0
     at = np.linspace(0.0, end or 1.0, 400)
     k = len(ax.get_lines())
-    shares, text = found.certified_accuracy(y, at), None if label is None else plain(label)
-    ax.plot(at, shares, color=color_of(k), linestyle=dashes_of(k), linewidth=2.0, label=text)
+    ax.plot(
+        at,
+        found.certified_accuracy(y, at),
+        color=color_of(k),
+        linestyle=dashes_of(k),
+        linewidth=2.0,
+        label=None if label is None else plain(label),
+    )
     name = "certified share of rows" if y is None else "certified accuracy"
     end = max(end, ax.get_xlim()[1]) if k else end
     ax.set(xlabel="radius", ylabel=name, ylim=(0, 1.02), xlim=(0, end))

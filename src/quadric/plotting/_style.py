@@ -6,16 +6,19 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator, ScalarFormatter
 
 from quadric.checks import Array, unmasked
 from quadric.geometry import Window
-from quadric.utils import visible
+from quadric.utils import spaced, visible
 
 # Okabe and Ito's colors, which color-blind readers can distinguish, without yellow
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#444444")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
 DASHES: tuple[Any, ...] = ("-", (0, (6, 2)), (0, (2, 1.5)), (0, (6, 2, 1.5, 2)))
 BOUNDARY = "#222222"
+MOST_LINES = 7  # one per class
+MOST_POINTS = 2000  # more points cover each other
 MOST_NAMES = 60  # of the rows and columns of a heat map
 ROUNDS = 8  # the points are drawn in rounds, so that no class covers another
 
@@ -52,11 +55,10 @@ def marker_of(k: int) -> str:
     return MARKERS[k % len(MARKERS)]
 
 
-def pale(k: int) -> tuple[float, float, float]:
+def pale(k: int) -> Any:
     """The pale color of the region of a class, darker from the eighth class on."""
     strength = 0.36 if k < len(COLORS) else 0.6
-    red, green, blue = (1 - strength * (1 - channel) for channel in to_rgb(color_of(k)))
-    return red, green, blue
+    return tuple(1 - strength * (1 - channel) for channel in to_rgb(color_of(k)))
 
 
 def dashes_of(k: int) -> Any:
@@ -81,23 +83,44 @@ def get_ax(ax: Axes | None, *, space: bool = False) -> Any:
         return ax
     from matplotlib import pyplot
 
-    _, ax = pyplot.subplots(subplot_kw={"projection": "3d"} if space else {}, layout="constrained")
-    return ax
+    options = {"projection": "3d"} if space else {}
+    return pyplot.subplots(subplot_kw=options, layout="constrained")[1]
 
 
 def get_figure(figure: Any, width: float, height: float) -> Any:
     """The given figure or part of one, or a new figure of this size in inches."""
-    if figure is not None:
-        return figure
-    return Figure(figsize=(width, height), layout="constrained", dpi=150)
+    return figure or Figure(figsize=(width, height), layout="constrained", dpi=150)
+
+
+def plain_ticks(ax: Axes) -> None:
+    """Write large numbers on the axes in full (57 540), without powers of ten."""
+    for axis in (ax.xaxis, ax.yaxis):
+        low, high = axis.get_view_interval()
+        is_plain = isinstance(axis.get_major_formatter(), ScalarFormatter)
+        if is_plain and 1e4 <= max(abs(low), abs(high)) < 1e15 and abs(high - low) >= 10:
+            axis.set_major_formatter(FuncFormatter(lambda value, _: spaced(f"{value:.0f}")))
+            if axis is ax.xaxis:  # so that the numbers do not touch
+                axis.set_major_locator(MaxNLocator(4))
+
+
+def drawn_rows(rows: Array) -> Array:
+    """The given rows, or a random choice of MOST_POINTS of them; always the same."""
+    if len(rows) <= MOST_POINTS:
+        return rows
+    return np.sort(np.random.default_rng(0).choice(rows, MOST_POINTS, replace=False))
 
 
 def write_numbers(ax: Axes, numbers: Array, form: str, dark: Array, fontsize: int) -> None:
     """Write each number of a heat map into its cell, in white where the cell is dark."""
     for (i, j), number in np.ndenumerate(numbers):
-        color = "white" if dark[i, j] else "black"
         ax.text(
-            j, i, format(number, form), ha="center", va="center", color=color, fontsize=fontsize
+            j,
+            i,
+            format(number, form),
+            ha="center",
+            va="center",
+            color="white" if dark[i, j] else "black",
+            fontsize=fontsize,
         )
 
 

@@ -1,9 +1,9 @@
 """Quadratic neurons as PyTorch modules.
 
 Start with `_layers` (`Quadratic`, `Reduced`, `Linear`); `functional` has their equations and
-`_quadratic_form` computes x'Q x. `_recurrent`, `_conversion` and `_heads` build on the layers. The
-package may import `quadric.network`, `quadric.core`, `quadric.kernels` and the utilities below
-them. Besides this package, only two studies in `quadric.apps.paper` import torch.
+`_quadratic_form` computes x'Q x. `_recurrent` and `_conversion` build on the layers. The package
+may import `quadric.network`, `quadric.core`, `quadric.kernels` and the utilities below them.
+Besides this package, only two studies in `quadric.apps.paper` import torch.
 
 >>> import torch
 >>> from quadric.torch import Quadratic
@@ -17,8 +17,7 @@ from quadric.utils import require
 require("torch", extra="torch", by="quadric.torch")
 
 from quadric.torch import functional
-from quadric.torch._conversion import from_network, to_network
-from quadric.torch._heads import replace_head
+from quadric.torch._conversion import from_network, replace_head, to_network
 from quadric.torch._layers import Linear, Quadratic, Reduced
 from quadric.torch._recurrent import QuadraticRNN, QuadraticRNNCell
 

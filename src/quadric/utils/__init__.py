@@ -27,7 +27,16 @@ from quadric.utils._memory_and_threads import (
     readable,
     threads_for_loops,
 )
-from quadric.utils._text import counted, first_applying, listed, rounded, rounded_down, visible
+from quadric.utils._text import (
+    counted,
+    first_applying,
+    listed,
+    rounded,
+    rounded_down,
+    shown,
+    spaced,
+    visible,
+)
 
 __all__ = [
     "HOUR",
@@ -51,6 +60,8 @@ __all__ = [
     "require",
     "rounded",
     "rounded_down",
+    "shown",
+    "spaced",
     "temporary_name",
     "threads_for_loops",
     "visible",

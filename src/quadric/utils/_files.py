@@ -21,7 +21,6 @@ FULL_DISK = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
 HOUR = 3600  # older temporary files were left behind by a process that was killed
 SHARING_VIOLATIONS = (5, 32)  # Windows error codes: access denied, used by another process
 PATIENCE = 2.0  # seconds to wait for a program that has the file open, such as a virus scanner
-PAUSE = 0.02
 
 
 def write_whole(
@@ -197,4 +196,4 @@ def replace(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> N
             in_use = getattr(error, "winerror", None) in SHARING_VIOLATIONS
             if not in_use or time.monotonic() > deadline:
                 raise
-        time.sleep(PAUSE)
+        time.sleep(0.02)

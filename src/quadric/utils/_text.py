@@ -46,14 +46,41 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun if count == 1 else plural}"
 
 
-def rounded(value: float) -> str:
-    """Return a number with four significant digits; a whole part below ten million is written out.
+def spaced(number: str) -> str:
+    """Put spaces between the thousands of a decimal number with five or more digits.
 
-    >>> rounded(3.14159), rounded(24680.5), rounded(1.5e9)
-    ('3.142', '24680', '1.5e+09')
+    >>> spaced("57540"), spaced("-1234567.5"), spaced("2024")
+    ('57 540', '-1 234 567.5', '2024')
     """
-    text = f"{value:.4g}"
-    return f"{value:.0f}" if "e+" in text and abs(value) < 1e7 else text
+    whole, dot, rest = number.partition(".")
+    if len(whole.lstrip("+-")) > 4:
+        whole = f"{int(whole):,}".replace(",", " ")
+    return whole + dot + rest
+
+
+def rounded(value: float, digits: int = 4) -> str:
+    """Return a number as a person would write it: rounded, but with its whole part in full.
+
+    A whole part of more than 15 digits, which a float does not hold exactly, becomes a power of 10.
+
+    >>> rounded(3.14159), rounded(57540.3), rounded(2024.5, 2), rounded(0.00052), rounded(1.5e17)
+    ('3.142', '57 540', '2024', '0.00052', '1.5e+17')
+    """
+    text = f"{value:.{digits}g}"
+    return spaced(f"{value:.0f}") if "e+" in text and abs(value) < 1e15 else text
+
+
+def shown(score: float | None) -> str:
+    """Return a score as text with at least three digits; a hyphen if it is not defined.
+
+    >>> shown(0.9), shown(57540.3), shown(-0.0000321), shown(None)
+    ('0.900', '57 540', '-0.00003', '-')
+    """
+    if score is None:
+        return "-"
+    if 1e-6 < abs(score) < 0.0005:
+        return f"{float(f'{score:.1g}'):.6f}".rstrip("0")
+    return f"{score:.3f}" if score == 0 or 0.0005 <= abs(score) < 10 else rounded(score)
 
 
 def rounded_down(value: float) -> str:

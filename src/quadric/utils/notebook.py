@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from html import escape
 
-from quadric.utils._text import visible
+from quadric.utils._text import rounded, visible
 
 BLUE = "#3d85c6"
 GRAY = "rgba(128,128,128,.4)"
@@ -39,10 +39,10 @@ def table(
 
     def line(cells: Sequence[str], tag: str, end: str) -> str:
         sides = ["left", *["right"] * (len(cells) - 1)]
-        styles = [f"text-align:{side};border-bottom:1px solid {GRAY}" for side in sides]
         texts = [
-            f'<{tag} style="{style}">{escape(visible(cell))}</{tag}>'
-            for style, cell in zip(styles, cells, strict=True)
+            f'<{tag} style="text-align:{side};border-bottom:1px solid {GRAY}">'
+            f"{escape(visible(cell))}</{tag}>"
+            for side, cell in zip(sides, cells, strict=True)
         ]
         return f"<tr>{''.join(texts)}{end}</tr>"
 
@@ -84,7 +84,7 @@ def curve(values: Sequence[float], name: str) -> str:
         f'style="max-width:100%" role="img" aria-label="{label}">'
         f'<path d="M0,0V{height}H{width}" fill="none" stroke="{GRAY}"/>'
         f'<polyline points="{places}" fill="none" stroke="{BLUE}" stroke-width="2"/>'
-        f'<text {text} y="4">{high:.4g}</text><text {text} y="{height}">{low:.4g}</text>'
+        f'<text {text} y="4">{rounded(high)}</text><text {text} y="{height}">{rounded(low)}</text>'
         f'<text fill="currentColor" font-size="11" x="0" y="{height + 16}">{label}</text></svg>'
     )
 

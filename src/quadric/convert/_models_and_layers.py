@@ -1,7 +1,8 @@
-"""Gaussian classes, ellipsoids and polynomial models as one layer of quadratic neurons."""
+"""Gaussian classes, ellipsoids and polynomials as one layer; conversion of kinds of neurons."""
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
@@ -11,7 +12,7 @@ from sklearn.preprocessing import PolynomialFeatures
 
 from quadric.checks import FLOAT64, Array, as_numbers, check_number, unmasked
 from quadric.convert._fold import fold_view
-from quadric.core import Quadratic
+from quadric.core import LAYERS, Layer, Quadratic, Reduced
 from quadric.estimators import QuadraticLogisticRegression
 from quadric.geometry import Quadric
 from quadric.models import (
@@ -24,6 +25,8 @@ from quadric.models import (
     undo_steps,
 )
 from quadric.network import Network
+
+# ---- other models ------------------------------------------------------------------------
 
 
 def from_qda(qda: Any) -> Network:
@@ -67,13 +70,11 @@ def _network_of_qda(qda: QuadraticDiscriminantAnalysis) -> Network:
             "the priors of qda must be positive, because a class that never occurs has no neuron. "
             f"Got {priors.tolist()}; remove such classes."
         )
-    # the covariance of class k is R diag(S) R'
-    precisions = [(R / S) @ R.T for R, S in zip(qda.rotations_, qda.scalings_, strict=True)]
-    log_determinants = [float(np.log(S).sum()) for S in qda.scalings_]
+    covariances = zip(qda.rotations_, qda.scalings_, strict=True)  # R diag(S) R' for each class
     return _network(
         np.asarray(qda.means_, dtype=FLOAT64),
-        np.array(precisions),
-        np.array(log_determinants),
+        np.array([(R / S) @ R.T for R, S in covariances]),
+        np.array([float(np.log(S).sum()) for S in qda.scalings_]),
         priors,
     )
 
@@ -111,9 +112,12 @@ def from_gaussians(means: Any, covariances: Any, priors: Any = None) -> Network:
         raise ValueError(f"priors must be {C} positive numbers. Got {priors} instead.")
     factors = np.array([_cholesky(f"covariances[{k}]", S) for k, S in enumerate(covariances)])
     inverses = np.linalg.inv(factors)
-    precisions = inverses.transpose(0, 2, 1) @ inverses
-    log_determinants = 2 * np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)
-    return _network(means, precisions, log_determinants, priors / priors.sum())
+    return _network(
+        means,
+        inverses.transpose(0, 2, 1) @ inverses,
+        2 * np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1),
+        priors / priors.sum(),
+    )
 
 
 def _cholesky(name: str, matrix: Array) -> Array:
@@ -226,8 +230,9 @@ def from_polynomial_logistic(pipeline: Any) -> Network:
     except NotAffineError as error:
         raise TypeError(f"cannot convert the pipeline: {error}") from None
     parts = zip(*[(q.w, q.b, q.Q) for q in quadrics], strict=True)
-    activation = "logistic" if len(quadrics) == 1 else "softmax"
-    return Network([Quadratic(*map(np.array, parts))], [activation])
+    return Network(
+        [Quadratic(*map(np.array, parts))], ["logistic" if len(quadrics) == 1 else "softmax"]
+    )
 
 
 def _logit_factor(logistic: Any) -> float:
@@ -346,3 +351,125 @@ def _check_chooses_a_class(name: str, network: Network) -> None:
             f"{name} must have one layer, with a single logistic output or softmax over several. "
             f"Got {network!r}."
         )
+
+
+# ---- kinds of neurons --------------------------------------------------------------------
+
+
+Model = TypeVar("Model", Network, Layer)
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """A model of reduced neurons, and its distance from the original model.
+
+    Parameters
+    ----------
+    model : Network or Reduced
+        The converted model.
+    error : array of shape (n_neurons,)
+        For each neuron, the Frobenius norm of the change in the matrix [[Q, w/2], [w'/2, b]]. It is
+        zero if the neuron was a product of two affine functions.
+    relative_error : array of shape (n_neurons,)
+        The error divided by the norm of the original matrix.
+    """
+
+    model: Any
+    error: Array
+    relative_error: Array
+
+
+def to_quadratic(model: Model, layer: int | None = None) -> Model:
+    """Convert a model to quadratic neurons that compute exactly the same function.
+
+    A linear neuron gets Q = 0. A reduced neuron, (w'x + b)(u'x + c), gets Q = (wu' + uw')/2, the
+    weights cw + bu and the bias bc. The converted model can be trained further.
+
+    Parameters
+    ----------
+    model : Network or Layer
+        The model.
+    layer : int, optional
+        Index of the layer of a network to convert. By default, all layers are converted.
+
+    Returns
+    -------
+    Network or Quadratic
+        A copy with quadratic neurons.
+    """
+    if isinstance(model, Layer):
+        return layer_to_quadratic(model)
+    _check_network(model)
+    chosen = range(len(model.layers)) if layer is None else [layer_index(model, layer)]
+    return _with_layers(model, {l: layer_to_quadratic(model.layers[l]) for l in chosen})
+
+
+def to_reduced(model: Network | Layer, layer: int = -1) -> Reduction:
+    """Convert one layer of a model to the nearest reduced neurons.
+
+    The matrix [[Q, w/2], [w'/2, b]] of a product of two affine functions has at most one positive
+    and one negative eigenvalue. Keeping the largest and the smallest eigenvalue gives the nearest
+    such matrix in the Frobenius norm. Linear neurons are converted exactly.
+
+    Parameters
+    ----------
+    model : Network or Layer
+        The model.
+    layer : int
+        Index of the layer of a network to convert.
+
+    Returns
+    -------
+    Reduction
+        The converted model and its errors.
+    """
+    if isinstance(model, Layer):
+        return _layer_to_reduced(model)
+    _check_network(model)
+    l = layer_index(model, layer)
+    reduction = _layer_to_reduced(model.layers[l])
+    return replace(reduction, model=_with_layers(model, {l: reduction.model}))
+
+
+def _layer_to_reduced(layer: Layer) -> Reduction:
+    m, n = layer.W.shape
+    if not isinstance(layer, Quadratic):
+        linear = Reduced(layer.W, layer.b, np.zeros_like(layer.W), np.ones(m, dtype=layer.dtype))
+        exact = layer.copy() if isinstance(layer, Reduced) else linear
+        return Reduction(exact, np.zeros(m), np.zeros(m))
+    H = np.empty((m, n + 1, n + 1))
+    H[:, :n, :n], H[:, n, n] = layer.Q, layer.b
+    H[:, :n, n] = H[:, n, :n] = layer.W / 2
+    eigenvalues, vectors = np.linalg.eigh(H)
+    kept = np.zeros_like(eigenvalues)
+    kept[:, -1], kept[:, 0] = eigenvalues[:, -1].clip(min=0), eigenvalues[:, 0].clip(max=0)
+    plus = np.sqrt(kept[:, [-1]]) * vectors[:, :, -1]
+    minus = np.sqrt(-kept[:, [0]]) * vectors[:, :, 0]
+    # plus plus' - minus minus' is the symmetric part of (plus + minus)(plus - minus)'
+    first, second = (plus + minus).astype(layer.dtype), (plus - minus).astype(layer.dtype)
+    reduced = Reduced(first[:, :n], first[:, n], second[:, :n], second[:, n])
+    error = np.linalg.norm(eigenvalues - kept, axis=1)
+    size = np.linalg.norm(eigenvalues, axis=1)
+    return Reduction(reduced, error, error / np.where(size > 0, size, 1.0))
+
+
+def layer_index(network: Network, layer: int) -> int:
+    """Return a valid index as a non-negative number; negative indices count from the end."""
+    count = len(network.layers)
+    if not isinstance(layer, (int, np.integer)) or not -count <= layer < count:
+        raise ValueError(f"layer must be one of the network's {count} layers. Got {layer!r}.")
+    return int(layer) % count
+
+
+def _check_network(model: Any) -> None:
+    if not isinstance(model, Network):
+        kinds = ", ".join(kind.__name__ for kind in LAYERS.values())
+        raise TypeError(
+            f"model must be a Network or a layer ({kinds}). Got {type(model).__name__}; pass the "
+            "network_ of an estimator."
+        )
+
+
+def _with_layers(network: Network, new: dict[int, Layer]) -> Network:
+    layers = [new[l] if l in new else layer.copy() for l, layer in enumerate(network.layers)]
+    return Network(layers, network.activations)

@@ -1,32 +1,230 @@
-"""Plots of spectra: eigenvalues and eigenvectors, truncation curves, similarities of classes."""
+"""Plots of what `explain` computes: dependence, interactions, importances and spectra."""
 
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from quadric.checks import Array, check_integer
 from quadric.convert import scored_truncations
-from quadric.explain import Explanation, Spectrum, interactions, similarity, spectrum
+from quadric.explain import (
+    Dependence,
+    Explanation,
+    InputData,
+    Spectrum,
+    dependence,
+    interactions,
+    mean_predictions,
+    rank_inputs,
+    similarity,
+    spectrum,
+    strongest_pairs,
+    written,
+)
+from quadric.models import classes_of
 from quadric.plotting._style import (
     BOUNDARY,
     COLORS,
+    DASHES,
+    MOST_LINES,
+    color_of,
     get_ax,
     get_figure,
     name_rows_and_columns,
     plain,
+    plain_ticks,
     write_numbers,
 )
+
+# ---- dependence and importances ----------------------------------------------------------
+
+
+MOST_DRAWN = 4  # inputs that are drawn
+PARTS = ("linear", "squared", "interactions")  # of an importance
+
+
+def plot_dependence(
+    model: Any, X: Any, *, target: str = "y", columns: int | None = None, figure: Any = None
+) -> Figure:
+    """Draw how the mean prediction depends on the strongest inputs and interactions.
+
+    The upper plots show the prediction, averaged over the data, if one input is set to a value.
+    The lower plots show pairs of inputs. Their lines are parallel if the inputs do not interact.
+    Therefore, a classifier is drawn by its scores: the log-odds of the second of two classes or,
+    with more classes, the logarithm of each probability minus the mean over the classes.
+
+    Parameters
+    ----------
+    model : fitted estimator, or Pipeline
+        A classifier or regressor.
+    X : array of shape (n_samples, n_features) or DataFrame
+        Data, in the form that the model accepts.
+    target : str
+        Name of the predicted number.
+    columns : int, optional
+        Number of plots in a row, such as 1 for a narrow screen. By default, all inputs are in one
+        row, and all pairs in another.
+    figure : matplotlib.figure.Figure or SubFigure, optional
+        Figure to draw on. By default, a new one is created, which pyplot does not know.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+    """
+    names = [one.name for one in rank_inputs(model, X)[:MOST_DRAWN]]
+    curves = [dependence(model, X, [name], size=25, target=target, scores=True) for name in names]
+    pairs = _strongest_pairs(model, X, names, target)
+    columns = check_integer("columns", columns or max(len(names), 2), at_least=1)
+    rows = [-(-len(some) // columns) for some in (curves, pairs) if some]
+    figure = get_figure(figure, 3.1 * columns + (0.6 if columns == 1 else 0), 3.2 * sum(rows))
+    upper, *lower = figure.subfigures(len(rows), 1, squeeze=False, height_ratios=rows)[:, 0]
+    _title(upper, f"Mean {_what(model)} if one input is set to a value", columns)
+    across = min(columns, len(curves))
+    axes = _grid(upper, len(curves), across, sharey=True)
+    for ax, curve in zip(axes, curves, strict=True):
+        _curve(ax, curve)
+    name = plain(curves[0].outputs[0])
+    if len(curves[0].outputs) > 1:
+        name = "score" if classes_of(model) is not None else f"mean {plain(target)}"
+        axes[-1].legend(fontsize=7)
+    for ax in axes:
+        plain_ticks(ax)
+    for ax in axes[::across]:
+        ax.set_ylabel(name)
+    if lower:
+        parallel = "Strongest interactions: without one, the lines would be parallel"
+        _title(lower[0], parallel, columns)
+        places = _grid(lower[0], len(pairs), min(columns, len(pairs)))
+        for ax, pair in zip(places, pairs, strict=True):
+            _interaction(ax, pair)
+    return figure
+
+
+def _title(figure: Any, text: str, columns: int) -> None:
+    """Write a title that is not wider than the plots."""
+    figure.suptitle(textwrap.fill(text, 44 * columns), fontsize=10)
+
+
+def _grid(figure: Any, count: int, columns: int, **style: Any) -> list[Axes]:
+    """Return `count` axes in rows; the remaining places of the last row are empty."""
+    rows = -(-count // columns)
+    axes: list[Axes] = figure.subplots(rows, columns, squeeze=False, **style).ravel().tolist()
+    for ax in axes[count:]:
+        ax.remove()
+    return axes[:count]
+
+
+def _what(model: Any) -> str:
+    """The additive scale on which a model is drawn."""
+    classes = classes_of(model)
+    if classes is None:
+        return "prediction"
+    return "log-odds" if len(classes) == 2 else "score (log-probability, centered)"
+
+
+def _curve(ax: Axes, curve: Dependence) -> None:
+    places = _places(ax, curve.labels[0], curve.grids[0])
+    style = "o" if _has_categories(curve.grids[0]) else "-"
+    for k, name in enumerate(curve.outputs[:MOST_LINES]):
+        label = plain(name.removeprefix("score of "))
+        ax.plot(places, curve.mean[:, k], style, color=color_of(k), label=label, linewidth=1.8)
+
+
+def _interaction(ax: Axes, pair: Dependence) -> None:
+    places = _places(ax, pair.labels[0], pair.grids[0])
+    categories, k = _has_categories(pair.grids[0]), pair.main_output
+    for j, value in enumerate(pair.grids[1]):
+        label = f"{plain(pair.inputs[1])} = {plain(written(value))}"
+        style = {"marker": "o", "linestyle": ""} if categories else {"linestyle": DASHES[j % 4]}
+        ax.plot(places, pair.mean[:, j, k], color=color_of(j), label=label, **style)
+    ax.set_ylabel(plain(pair.outputs[k]))
+    plain_ticks(ax)
+    ax.legend(fontsize=7)
+
+
+def _has_categories(grid: list[Any]) -> bool:
+    return not all(isinstance(value, float) for value in grid)
+
+
+def _places(ax: Axes, name: str, grid: list[Any]) -> Array:
+    ax.set_xlabel(plain(name))
+    if not _has_categories(grid):
+        ax.xaxis.set_major_locator(MaxNLocator(4))
+        return np.array(grid)
+    places = np.arange(len(grid), dtype=float)
+    ax.set_xticks(places, [plain(written(v)) for v in grid], rotation=30 if len(grid) > 4 else 0)
+    ax.set_xlim(-0.5, len(grid) - 0.5)
+    return places
+
+
+def _strongest_pairs(model: Any, X: Any, names: list[str], target: str) -> list[Dependence]:
+    """The pairs among `names` whose joint dependence is least like a sum of two functions."""
+    strongest = strongest_pairs(model, X, names, target=target)[:2]
+    columns = InputData.of(model, X)
+    found = []
+    for pair in strongest:
+        # a number is on the axis rather than a category; the other input distinguishes the lines
+        chosen = sorted(
+            (columns.names.index(name) for name in pair.inputs),
+            key=lambda k: columns.numbers(k) is None,
+        )
+        found.append(mean_predictions(model, columns, chosen, (25, 3), target, scores=True))
+    return found
+
+
+def plot_importances(explanation: Explanation, ax: Axes | None = None, *, top: int = 10) -> Axes:
+    """Draw the importance of each input as a bar, divided among its linear and other terms.
+
+    Parameters
+    ----------
+    explanation : Explanation
+        The result of `explain`, with data if the model has a hidden layer.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on. By default, new axes are created.
+    top : int
+        Maximum number of inputs to draw, the most important first.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes.
+    """
+    top = check_integer("top", top, at_least=1)
+    if not explanation.importances:
+        raise ValueError(
+            "explanation must have importances. After a hidden layer, they need data: "
+            "explain(model, X)."
+        )
+    shown = explanation.importances[:top]
+    ax = get_ax(ax)
+    places = np.arange(len(shown))
+    # after a hidden layer, an importance has no parts
+    parts = ("total",) if shown[0].linear is None else PARTS
+    end = np.zeros(len(shown))
+    for k, part in enumerate(parts):
+        width = np.array([100 * getattr(one, part) for one in shown])
+        ax.barh(places, width, left=end, height=0.7, color=color_of(k), label=part)
+        end += width
+    ax.set_yticks(places, [plain(one.name) for one in shown])
+    ax.invert_yaxis()
+    what = "variance" if "variance" in explanation.importance_note else "mean absolute effects"
+    ax.set_xlabel(f"share of the {what} (%)")
+    if len(parts) > 1:
+        ax.legend(title="terms", fontsize=8, title_fontsize=8, loc="lower right")
+    return ax
+
+
+# ---- spectra -----------------------------------------------------------------------------
+
 
 POSITIVE, NEGATIVE = "#542788", "#E08214"  # the ends of the color map of eigenvectors
 MOST_PANELS = 20
 MOST_NUMBERS = 12  # classes up to which a similarity is printed in its cell
-TITLE = (
-    "eigenvectors of Q: an image like one of these, or like its negative, raises (+) or lowers "
-    "(-) the score"
-)
 
 
 def plot_spectrum(model: Any, count: int = 10, *, figure: Any = None) -> Figure:
@@ -219,7 +417,11 @@ def plot_eigenvectors(
     # a column without images is a gap between positive and negative eigenvalues
     widths = [1.0 if any(column) else 0.25 for column in zip(*rows, strict=True)]
     figure = get_figure(figure, (1.15 * sum(widths) + 0.7) * blocks, 1.28 * height + 0.3)
-    figure.suptitle(TITLE, fontsize=9)
+    figure.suptitle(
+        "eigenvectors of Q: an image like one of these, or like its negative, raises (+) or lowers "
+        "(-) the score",
+        fontsize=9,
+    )
     axes = [
         row
         for block in figure.subfigures(1, blocks, squeeze=False)[0]
@@ -236,8 +438,9 @@ def plot_eigenvectors(
             image = np.zeros(size)
             image[pixels] = vector
             limit = float(np.abs(vector).max())
-            colors = {"cmap": "PuOr", "vmin": -limit, "vmax": limit}
-            ax.imshow(image.reshape(shape), interpolation="nearest", **colors)
+            ax.imshow(
+                image.reshape(shape), interpolation="nearest", cmap="PuOr", vmin=-limit, vmax=limit
+            )
             ax.set_title(f"{value:+.2f}", fontsize=8, pad=2)
     for ax in np.ravel(axes[len(rows) :]):
         ax.remove()
@@ -254,15 +457,15 @@ def _rows(
     if isinstance(found, Explanation):
         if separate:
             raise ValueError("separate needs a Spectrum or a model, not an Explanation.")
-        parts = [item.eigenvectors(count) for item in found.classes]
-        return [item.label for item in found.classes], [_padded(*part, count) for part in parts]
-    strongest = zip(found.eigenvalues, found.eigenvectors, strict=True)
-    if not separate:
-        return found.labels, [_padded(*pairs, count) for pairs in strongest]
-    signs = zip(found.positive, found.negative, strict=True)
-    return found.labels, [
-        [*_padded(*plus, count), None, *_padded(*minus, count)] for plus, minus in signs
-    ]
+        rows = [_padded(*item.eigenvectors(count), count) for item in found.classes]
+        return [item.label for item in found.classes], rows
+    if separate:
+        return found.labels, [
+            [*_padded(*plus, count), None, *_padded(*minus, count)]
+            for plus, minus in zip(found.positive, found.negative, strict=True)
+        ]
+    pairs = zip(found.eigenvalues, found.eigenvectors, strict=True)
+    return found.labels, [_padded(*pair, count) for pair in pairs]
 
 
 def _padded(values: Array, vectors: Array, count: int) -> list[Pair | None]:
