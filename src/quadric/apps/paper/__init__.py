@@ -8,8 +8,6 @@ of the paper, `_report.py` writes the page, and the package `sweep` performs and
 runs behind the MNIST table and the studies.
 """
 
-from __future__ import annotations
-
 import importlib
 from typing import TYPE_CHECKING, Any
 

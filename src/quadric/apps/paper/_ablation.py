@@ -20,7 +20,6 @@ from quadric.apps.paper._experiment import (
     NEEDS_FULL,
     Claim,
     Context,
-    Headline,
     Outcome,
     Part,
     Samples,
@@ -188,21 +187,19 @@ def train_xor(negative: float = 0.0) -> Array:
 
 
 def train_network(
-    task: StudyTask, settings: Mapping[str, Any], data: datasets.ImageData | None
+    task: StudyTask, settings: Mapping[str, Any], data: datasets.ImageData
 ) -> Measured:
     """Train one network of the MNIST table with the reference, and return its test accuracy.
 
     The training set is shuffled once, and the first images of this order are used in every epoch.
     """
-    assert data is not None
-    version, size, hidden = VERSIONS[task.kind], task.size, task.hidden
-    rng = np.random.default_rng(task.seed)
-    rows = rng.permutation(len(data.X_train))[:size]
+    version, rng = VERSIONS[task.kind], np.random.default_rng(task.seed)
+    rows = rng.permutation(len(data.X_train))[: task.size]
     X, X_test = (images / data.largest - 0.5 for images in (data.X_train[rows], data.X_test))
     Y = np.eye(int(data.y_train.max()) + 1)[data.y_train[rows]]
     net = Network.create(
         X.shape[1],
-        [("linear", hidden, "logistic"), (MODELS[version.model], Y.shape[1], "logistic")],
+        [("linear", task.hidden, "logistic"), (MODELS[version.model], Y.shape[1], "logistic")],
         init="normal",
         scale=settings["scale"],
         rng=rng,
@@ -215,8 +212,7 @@ def train_network(
         X, Y, layers, settings["rate"], epochs=settings["epochs"], update=version.update
     )
     predicted = _outputs(last, sigma(X_test @ first["W"].T + first["b"])).argmax(axis=1)
-    accuracy = float((predicted == data.y_test).mean())
-    return (accuracy,), settings["epochs"] * size
+    return (float((predicted == data.y_test).mean()),), settings["epochs"] * task.size
 
 
 def _parameters(layer: Any) -> Parameters:
@@ -234,31 +230,36 @@ def _outputs(layer: Parameters, a: Array) -> Array:
 
 def parts(context: Context) -> list[Part]:
     """Return the runs of the MNIST networks, every version with the same seeds."""
-    study = Study(
-        "ablation", (MEASURE,), train_network, {"rate": RATE, "scale": SCALE, "epochs": EPOCHS}
-    )
-    tasks = [
-        StudyTask(size, hidden, kind, seed, size * EPOCHS * 3e-4)
-        for size, hidden in (CELLS if context.full else CELLS[:1])
-        for kind in VERSIONS
-        for seed in context.all_seeds(60 if context.full else 3)
+    return [
+        Part(
+            Study(
+                "ablation",
+                (MEASURE,),
+                train_network,
+                {"rate": RATE, "scale": SCALE, "epochs": EPOCHS},
+            ),
+            [
+                StudyTask(size, hidden, kind, seed, size * EPOCHS * 3e-4)
+                for size, hidden in (CELLS if context.full else CELLS[:1])
+                for kind in VERSIONS
+                for seed in context.all_seeds(60 if context.full else 3)
+            ],
+            context.data,
+        )
     ]
-    return [Part(study, tasks, context.data)]
 
 
 def run(context: Context) -> Outcome:
     """Train with each printed error; a full run has more cells, seeds and epochs."""
-    data = context.data
+    data = context.data.name
     seeds, epochs = (5, 100) if context.full else (3, 5)
     context.progress(0, 1, "ablation: the sign of w")
     rows = sign_rows(train_clusters(seeds, epochs), train_xor(), epochs)
-    finished = run_parts(context, parts(context))
-    cells = samples(finished)
-    paper = paper_table() if context.has_mnist else {}
+    cells = samples(run_parts(context, parts(context)))
     for version in (*PRINTED, VARIANT):
-        rows += cell_rows(version, cells, data.name, paper)
+        rows += cell_rows(version, cells, data, paper_table() if context.has_mnist else {})
     runs = min(sample.runs for sample in cells.values())
-    return outcome(rows, data.name, runs, epochs, full=context.full)
+    return outcome(rows, data, runs, epochs, full=context.full)
 
 
 def sign_rows(scores: Array, xor: Array, epochs: int) -> list[Row]:
@@ -309,6 +310,12 @@ def outcome(rows: Sequence[Row], data: str, seeds: int, epochs: int, *, full: bo
         for error, mine in by_error.items()
         if mine
     ]
+    _, cell, paper, corrected, as_printed, *_ = by_error[PRINTED[0].error][0]
+    judged = [claim.verdict for claim in claims if claim.verdict is not Verdict.UNKNOWN]
+    decided = (
+        f"Of {len(judged)} printed forms that were judged, {judged.count(Verdict.FAILS)} cannot "
+        "give the paper's numbers."
+    )
     return Outcome(
         "ablation",
         "The printed errors on the paper's own data",
@@ -336,8 +343,19 @@ def outcome(rows: Sequence[Row], data: str, seeds: int, epochs: int, *, full: bo
             "ablation": "Mean test accuracy with each printed error, and with a variant that is "
             "not printed, next to the corrected form and the paper's value."
         },
-        _findings(by_error, claims),
-        headline=_main_result(by_error, claims),
+        [
+            f"Algorithm 2 as printed, with the updates of b and c swapped, reaches "
+            f"{as_printed:.1f} % ({cell}), and corrected {corrected:.1f} %"
+            + ("." if paper is None else f"; the paper prints {paper:.1f} %."),
+            *([decided] if judged else []),
+        ],
+        headline=headline(
+            claims,
+            CLAIMS[PRINTED[0].error],
+            "ablation: Algorithm 2 as printed",
+            "-" if paper is None else f"{paper:.1f} %",
+            f"{as_printed:.1f} %",
+        ),
         descriptions={
             "ablation": "A line for each printed error and data set, with the accuracy to the "
             "right. The values as printed (crosses) and corrected (dots) beside the paper's: "
@@ -361,31 +379,6 @@ def _table(name: str, title: str, heading: str, form: str, rows: Sequence[Row]) 
     )
 
 
-def _findings(by_error: Mapping[str, Sequence[Row]], claims: Sequence[Claim]) -> list[str]:
-    found = [
-        f"Algorithm 2 as printed, with the updates of b and c swapped, reaches {printed:.1f} % "
-        f"({cell}), and corrected {corrected:.1f} %"
-        + ("." if paper is None else f"; the paper prints {paper:.1f} %.")
-        for _, cell, paper, corrected, printed, *_ in by_error[PRINTED[0].error][:1]
-    ]
-    judged = [claim.verdict for claim in claims if claim.verdict is not Verdict.UNKNOWN]
-    if judged:
-        found.append(
-            f"Of {len(judged)} printed forms that were judged, {judged.count(Verdict.FAILS)} "
-            "cannot give the paper's numbers."
-        )
-    return found
-
-
-def _main_result(by_error: Mapping[str, Sequence[Row]], claims: Sequence[Claim]) -> Headline | None:
-    """Return the accuracy of Algorithm 2 as printed, in the first cell."""
-    for _, _, paper, _, printed, *_ in by_error[PRINTED[0].error]:
-        shown = ["-" if value is None else f"{value:.1f} %" for value in (paper, printed)]
-        name = CLAIMS[PRINTED[0].error]
-        return headline(claims, name, "ablation: Algorithm 2 as printed", *shown)
-    return None
-
-
 def _missing(data: str, seeds: int, full: bool) -> str:
     """Return what a run lacks to judge the cells of the MNIST table; empty if it lacks nothing."""
     if not full:
@@ -397,11 +390,8 @@ def _missing(data: str, seeds: int, full: bool) -> str:
 
 def _claim(error: str, rows: Sequence[Row], missing: str) -> Claim:
     """Judge one error by its rows, unless something is missing."""
-    judged, why = Verdict.UNKNOWN, f"; {missing}"
-    if not missing:
-        judged = verdict(rows)
-        undecided = "; the differences from the paper do not decide it"
-        why = undecided if judged is Verdict.UNKNOWN else ""
+    judged = Verdict.UNKNOWN if missing else verdict(rows)
+    why = missing or "the differences from the paper do not decide it"
     return Claim(
         CLAIMS[error],
         "the equations as printed, without results for other forms",
@@ -410,7 +400,7 @@ def _claim(error: str, rows: Sequence[Row], missing: str) -> Claim:
             + (f", paper {paper:g} %" if paper is not None else "")
             for _, name, paper, corrected, printed, *_ in rows
         )
-        + why,
+        + (f"; {why}" if judged is Verdict.UNKNOWN else ""),
         judged,
         Verdict.UNKNOWN,
         f"both forms from the same initial values; fails beyond {LIMIT:g} standard errors "

@@ -3,8 +3,8 @@
 The networks fold to one quadratic layer. The architecture and the training are those of M. Pearce
 et al., "Bilinear MLPs enable weight-based mechanistic interpretability" (arXiv 2410.08417): its
 Table 1, and its public code where the table is not specific. The accuracies and effective ranks
-come from a public reproduction of its section 4, as means of five seeds. docs/reproduce.md explains
-how the strengths were chosen.
+come from a public reproduction of its section 4, as means of five seeds. docs/guide/reproduce.md
+explains how the strengths were chosen.
 """
 
 import hashlib
@@ -18,7 +18,6 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from quadric import Network, load, save
-from quadric.apps.paper._bilinear_figures import eigenvector_figure
 from quadric.apps.paper._experiment import (
     Context,
     Finished,
@@ -62,15 +61,22 @@ SETTINGS: dict[str, Any] = {
 }
 SECONDS_PER_IMAGE = 3.2e-5  # of training, on one core
 SECONDS_TO_MEASURE = 40
-# In words, whether noise is added, and whether weights decay.
+# In words, and the factors of the settings `noise` and `decay`.
 VARIANTS = {
-    "none": ("neither", False, False),
-    "noise": ("input noise", True, False),
-    "decay": ("weight decay", False, True),
-    "both": ("noise and decay", True, True),
+    "none": ("neither", 0.0, 0.0),
+    "noise": ("input noise", 1.0, 0.0),
+    "decay": ("weight decay", 0.0, 1.0),
+    "both": ("noise and decay", 1.0, 1.0),
 }
 TITLES = {variant: title for variant, (title, _, _) in VARIANTS.items()}
 NAMES = {"mnist": "MNIST", "fashion_mnist": "Fashion-MNIST"}
+# The names of the classes, by data set; other classes are numbered.
+CLASSES = {
+    "fashion_mnist": (
+        *("T-shirt", "trousers", "pullover", "dress", "coat"),
+        *("sandal", "shirt", "sneaker", "bag", "ankle boot"),
+    )
+}
 
 
 # ---- training and measures -----------------------------------------------------------------------
@@ -80,16 +86,8 @@ ACCURACY = "accuracy"
 RANK, INPUT_RANK = "effective rank, hidden", "effective rank, pixels"
 # The median certified radius divided by the distance between a black and a white image.
 MEDIAN = "median certified radius"
-
-
-def truncated(rank: int) -> str:
-    """Return the name of the accuracy with this number of eigenvectors per class."""
-    return f"accuracy at rank {rank}"
-
-
-def certified(distance: float) -> str:
-    """Return the name of the certified accuracy at this distance."""
-    return f"certified at {distance:g}"
+truncated = "accuracy at rank {}".format  # with this number of eigenvectors per class
+certified = "certified at {:g}".format  # the certified accuracy at this distance
 
 
 def names(ranks: Sequence[int], distances: Sequence[float]) -> tuple[str, ...]:
@@ -142,13 +140,9 @@ def train(task: StudyTask, settings: Mapping[str, Any], data: ImageData) -> Meas
     """Train a network, measure it and return it."""
     from quadric.apps.paper._torch_networks import train_bilinear
 
-    _, with_noise, with_decay = VARIANTS[task.kind]
+    _, noise, decay = VARIANTS[task.kind]
     network, visited = train_bilinear(
-        task,
-        settings,
-        data,
-        noise=settings["noise"] if with_noise else 0.0,
-        decay=settings["decay"] if with_decay else 0.0,
+        task, settings, data, noise=noise * settings["noise"], decay=decay * settings["decay"]
     )
     measured = measure(
         network, data, settings["ranks"], settings["distances"], settings["certified"]
@@ -157,10 +151,7 @@ def train(task: StudyTask, settings: Mapping[str, Any], data: ImageData) -> Meas
 
 
 def path_of(store: Store, study: Study, data: ImageData, task: StudyTask) -> Path:
-    """Return the file of a run, whose name depends on the settings and the data.
-
-    It ends with the first eight digits of a SHA-256 digest of both.
-    """
+    """Return the file of a run; its name ends with a digest of the settings and the data."""
     key = hashlib.sha256(f"{study.key()} {data.checksum} {task.size} {task.hidden}".encode())
     name = f"{data.name}-{task.kind}-seed-{task.seed}-{key.hexdigest()[:8]}.quadric"
     return store.path.parent / "bilinear" / name
@@ -203,21 +194,22 @@ def run(context: Context) -> Outcome:
     """Train the variants on both data sets, and compare them with the published figures."""
     finished = run_parts(context, parts(context))
     cells, ranks, distances = cells_of(finished), SETTINGS["ranks"], SETTINGS["distances"]
-    substitute = "" if context.has_mnist else "This is not MNIST, so nothing is compared. "
-    missing = "" if context.fashion else " Fashion-MNIST is left out."
     ticks = [rank for rank in (1, 2, 5, 10, 20, 50, 100) if rank in ranks]
-    eigenvectors, about_them = eigenvector_figures(context, finished)
+    eigenvectors = eigenvector_figures(context, finished)
+    close = [compare(cells, *place).is_close for place in _places(cells)]
+    near, published = close.count(True), len(close) - close.count(None)
     return Outcome(
         "bilinear",
         "Bilinear MLPs",
-        f"{substitute}Networks with {context.data.X_train.shape[1]} inputs, {WIDTH} linear "
-        f"neurons, {WIDTH} products of two linear neurons and 10 outputs, without biases, which "
-        f"fold to one quadratic layer. They are trained by AdamW for {SETTINGS['epochs']} epochs "
-        f"(learning rate {SETTINGS['rate']:g} with a cosine schedule, {SETTINGS['batch']} images "
-        f"per step). Input noise: Gaussian with standard deviation {SETTINGS['noise']:g}, added to "
-        f"pixels from 0 to 1 in every step. Weight decay: {SETTINGS['decay']:g}. The compared "
-        "figures are published without these strengths, which are those of the original's Table 1."
-        f"{missing}",
+        ("" if context.has_mnist else "This is not MNIST, so nothing is compared. ")
+        + f"Networks with {context.data.X_train.shape[1]} inputs, {WIDTH} linear neurons, {WIDTH} "
+        "products of two linear neurons and 10 outputs, without biases, which fold to one "
+        f"quadratic layer. They are trained by AdamW for {SETTINGS['epochs']} epochs (learning "
+        f"rate {SETTINGS['rate']:g} with a cosine schedule, {SETTINGS['batch']} images per step). "
+        f"Input noise: Gaussian with standard deviation {SETTINGS['noise']:g}, added to pixels "
+        f"from 0 to 1 in every step. Weight decay: {SETTINGS['decay']:g}. The compared figures are "
+        "published without these strengths, which are those of the original's Table 1."
+        + ("" if context.fashion else " Fashion-MNIST is left out."),
         [
             comparison_table(cells),
             truncation_table(cells, ranks),
@@ -244,7 +236,7 @@ def run(context: Context) -> Outcome:
                 ylim=(0, 100),
                 xlabel="radius, pixels from 0 to 1",
             ),
-            **eigenvectors,
+            **{f"bilinear_eigenvectors_{name}": drawn for name, drawn in eigenvectors.items()},
         },
         facts=facts_of(finished) | {"data": ", ".join(part.group[0] for part, _ in finished)},
         captions={
@@ -252,11 +244,21 @@ def run(context: Context) -> Outcome:
             "eigenvalues are largest in magnitude.",
             "bilinear_certified": "Share of test images that are classified correctly and whose "
             "class provably cannot change within the radius.",
-            **about_them,
+            **{
+                f"bilinear_eigenvectors_{name}": f"{NAMES.get(name, name)}, seed "
+                f"{context.first_seed}: the eigenvector with the largest eigenvalue of each class. "
+                "An image that resembles it, or its negative, raises the score of the class."
+                for name in eigenvectors
+            },
         },
         findings=findings(cells, ranks),
         citation=CITATION,
-        headline=main_result(cells),
+        headline=Headline(
+            f"bilinear: within {TOLERANCE} points",
+            f"{published} accuracies",
+            f"{near} of {published}",
+            Verdict.of(near == published, partly=near, judged=published),
+        ),
         descriptions={
             "bilinear_truncation": "Rising curves, one for each variant. With the fewest "
             f"eigenvectors, the accuracies are {_listed(cells, truncated(ranks[0]))}; with the "
@@ -281,10 +283,7 @@ def _listed(cells: "Cells", measure: str) -> str:
 
 @dataclass(frozen=True)
 class Published:
-    """The published mean accuracy in percent, its standard deviation and the effective rank.
-
-    Numbers that are not published are None.
-    """
+    """The published mean accuracy in percent, its standard deviation and the effective rank."""
 
     accuracy: float | None = None
     std: float | None = None
@@ -343,9 +342,8 @@ def cells_of(finished: Finished) -> dict[Key, Sample]:
     pixels = {part.data.name: part.data.X_train.shape[1] for part, _ in finished if part.data}
     cells = {}
     for (name, _, width, variant, measure), sample in samples(finished).items():
-        rank, radius = width / 100, pixels[name] ** 0.5 / 100
-        units = {RANK: rank, INPUT_RANK: rank, MEDIAN: radius}
-        cells[name, variant, measure] = sample.times(units.get(measure, 1.0))
+        units = {RANK: width, INPUT_RANK: width, MEDIAN: pixels[name] ** 0.5}
+        cells[name, variant, measure] = sample.times(units.get(measure, 100) / 100)
     return cells
 
 
@@ -361,18 +359,6 @@ def compare(cells: Cells, name: str, variant: str) -> PublishedComparison:
 def data_names(cells: Cells) -> list[str]:
     """Return the names of the data sets, in the order of the cells."""
     return list(dict.fromkeys(name for name, _, _ in cells))
-
-
-def main_result(cells: Cells) -> Headline:
-    """Return how many mean accuracies are close to the published ones."""
-    close = [compare(cells, *place).is_close for place in _places(cells)]
-    near, published = close.count(True), len(close) - close.count(None)
-    return Headline(
-        f"bilinear: within {TOLERANCE} points",
-        f"{published} accuracies",
-        f"{near} of {published}",
-        Verdict.of(near == published, partly=near, judged=published),
-    )
 
 
 def findings(cells: Cells, ranks: Sequence[int]) -> list[str]:
@@ -408,14 +394,14 @@ def _accuracies(comparisons: Mapping[str, PublishedComparison]) -> str:
 def _ranks(comparisons: Mapping[str, PublishedComparison]) -> str:
     ours = sorted(comparisons, key=lambda variant: comparisons[variant].rank.mean)
     published = sorted(comparisons, key=lambda variant: comparisons[variant].published.rank or 0.0)
-    listed = ", ".join(
-        f"{TITLES[variant]} {comparisons[variant].rank.mean:.1f} "
-        f"({comparisons[variant].published.rank:.1f})"
-        for variant in ours
-    )
     return (
-        f"effective ranks, with the published ones in parentheses, are: {listed}. "
-        f"The order of the variants is {'the same' if ours == published else 'different'}."
+        "effective ranks, with the published ones in parentheses, are: "
+        + ", ".join(
+            f"{TITLES[variant]} {comparisons[variant].rank.mean:.1f} "
+            f"({comparisons[variant].published.rank:.1f})"
+            for variant in ours
+        )
+        + f". The order of the variants is {'the same' if ours == published else 'different'}."
     )
 
 
@@ -449,17 +435,7 @@ def _radii(cells: Cells, name: str) -> str:
 
 def comparison_table(cells: Cells) -> Table:
     """Return accuracies and effective ranks beside the published ones."""
-    rows = []
-    for name, variant in _places(cells):
-        one = compare(cells, name, variant)
-        rows.append(
-            (
-                *(NAMES.get(name, name), TITLES[variant]),
-                *(one.published.accuracy, one.published.std),
-                *(one.ours.mean, one.ours.std, one.ours.runs, one.difference, one.is_close),
-                *(one.published.rank, one.rank.mean, one.rank_difference),
-            )
-        )
+    compared = {place: compare(cells, *place) for place in _places(cells)}
     return Table(
         "bilinear",
         "Published figures and ours",
@@ -468,7 +444,15 @@ def comparison_table(cells: Cells) -> Table:
             *("ours, %", "std", "runs", "difference", f"within {TOLERANCE} points"),
             *("published rank", "our rank", "difference of ranks"),
         ),
-        rows,
+        [
+            (
+                *(NAMES.get(name, name), TITLES[variant]),
+                *(one.published.accuracy, one.published.std),
+                *(one.ours.mean, one.ours.std, one.ours.runs, one.difference, one.is_close),
+                *(one.published.rank, one.rank.mean, one.rank_difference),
+            )
+            for (name, variant), one in compared.items()
+        ],
         "Test accuracy after the last epoch. The rank is the effective rank (Σ|λ|)² / Σλ² of the "
         "eigenvalues of a class in the coordinates of the hidden layer, averaged over the classes.",
         {
@@ -540,9 +524,8 @@ def _panels(
 ) -> Figure:
     """Draw one panel per data set with a line per variant, and a common legend.
 
-    `measure` returns the name of the measure at a place on the horizontal axis, `label` is the
-    label of the vertical axis, every `every`-th place has a marker, and the options are those of
-    the axes.
+    `measure` names the measure at a place on the horizontal axis, whose every `every`-th place has
+    a marker. The options are those of the axes.
     """
     names = data_names(cells)
     width = 4.6 * len(names) if len(names) > 1 else 6.0
@@ -562,29 +545,53 @@ def _panels(
     return figure
 
 
-def eigenvector_figures(
-    context: Context, finished: Finished
-) -> tuple[dict[str, Figure], dict[str, str]]:
-    """Draw the eigenvectors of the networks of the first seed, with captions, by data set.
+def eigenvector_figures(context: Context, finished: Finished) -> dict[str, Figure]:
+    """Draw the eigenvectors of the networks of the first seed, by data set.
 
     Networks whose files do not exist are left out.
     """
-    figures, captions = {}, {}
+    figures = {}
     for part, _ in finished:
-        data, seed = part.data, context.first_seed
-        assert data is not None
+        assert part.data is not None
         assert context.store is not None
-        networks = {
-            task.kind: load(path)
+        paths = {
+            task.kind: path_of(context.store, part.study, part.data, task)
             for task in part.tasks
-            if task.seed == seed
-            and (path := path_of(context.store, part.study, data, task)).exists()
+            if task.seed == context.first_seed
         }
+        networks = {kind: load(path) for kind, path in paths.items() if path.exists()}
         if networks:
-            figures[f"bilinear_eigenvectors_{data.name}"] = eigenvector_figure(networks, data)
-            captions[f"bilinear_eigenvectors_{data.name}"] = (
-                f"{NAMES.get(data.name, data.name)}, seed {seed}: the eigenvector with "
-                "the largest eigenvalue of each class. An image that resembles it, or its "
-                "negative, raises the score of the class."
-            )
-    return figures, captions
+            figures[part.data.name] = eigenvector_figure(networks, part.data)
+    return figures
+
+
+def eigenvector_figure(networks: Mapping[str, Network], data: ImageData) -> Figure:
+    """Draw the eigenvector with the largest positive eigenvalue of every class, by variant."""
+    strongest = {variant: positive_images(network, data) for variant, network in networks.items()}
+    count = len(next(iter(strongest.values())))
+    size = 0.92 * count + 1.0, 0.98 * len(strongest) + 0.25
+    figure, axes = new_figure(*size, len(strongest), count, squeeze=False)
+    for row, (variant, images) in zip(axes, strongest.items(), strict=True):
+        for ax, image in zip(row, images, strict=True):
+            limit = float(np.abs(image).max()) or 1.0
+            ax.imshow(image, cmap="RdBu_r", vmin=-limit, vmax=limit, interpolation="nearest")
+            ax.set(xticks=[], yticks=[])
+            ax.spines[:].set_visible(False)
+        row[0].set_ylabel(variant, fontsize=8)
+    for ax, name in zip(axes[0], CLASSES.get(data.name, range(count)), strict=True):
+        ax.set_title(str(name), fontsize=8)
+    return figure
+
+
+def positive_images(network: Network, data: ImageData) -> list[Array]:
+    """Return the eigenvector with the largest eigenvalue of every class, as images.
+
+    The sign of an eigenvector is arbitrary. It is chosen so that the product with the mean image of
+    the class is positive.
+    """
+    images = []
+    for label, pairs in enumerate(spectrum(network, centered=False).positive):
+        mean = data.X_train[data.y_train == label].mean(axis=0)
+        vector = pairs.eigenvectors[0] if len(pairs.eigenvectors) else np.zeros(len(mean))
+        images.append((vector if vector @ mean >= 0 else -vector).reshape(data.shape))
+    return images

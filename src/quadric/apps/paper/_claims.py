@@ -11,10 +11,9 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib import resources
 from typing import Any
 
-from quadric.apps.paper._experiment import Claim, Verdict
+from quadric.apps.paper._experiment import Claim, Verdict, packaged
 
 NOT_RUN = "not run: "
 # The kinds of statements, and their headings. The last two are not claims of the paper's results.
@@ -142,9 +141,7 @@ def in_words(places: Iterable[str]) -> str:
 
 def document() -> dict[str, Any]:
     """Return the contents of `claims.toml`."""
-    return tomllib.loads(
-        resources.files(__package__).joinpath("claims.toml").read_text(encoding="utf-8")
-    )
+    return tomllib.loads(packaged("claims.toml"))
 
 
 # What an entry may say about itself: what is printed and found, and the verdicts on both.
@@ -159,10 +156,9 @@ LISTED = {
 
 def recorded() -> dict[str, Claim]:
     """Return what the committed full run found about each claim, by id."""
-    text = resources.files(__package__).joinpath("recorded.csv").read_text(encoding="utf-8")
     return {
         row["id"]: Claim(row["id"], row["paper"], row["ours"], Verdict(row["verdict"]))
-        for row in csv.DictReader(text.splitlines())
+        for row in csv.DictReader(packaged("recorded.csv").splitlines())
     }
 
 
@@ -176,9 +172,11 @@ def statements() -> Mapping[str, Statement]:
             entry.pop(key, default) for key, default in LISTED.items()
         )
         found = found or entry.get("reason") or f"{NOT_RUN}quadric reproduce {name}"
-        finding = Claim(entry["id"], printed, found, Verdict(ours), Verdict(paper), method)
-        earlier = full.get(entry["id"]) if name else None
-        by_id[entry["id"]] = Statement(**entry, finding=finding, recorded=earlier)
+        by_id[entry["id"]] = Statement(
+            **entry,
+            finding=Claim(entry["id"], printed, found, Verdict(ours), Verdict(paper), method),
+            recorded=full.get(entry["id"]) if name else None,
+        )
     return by_id
 
 
@@ -195,7 +193,6 @@ def judge(claims: Iterable[Claim]) -> list[Statement]:
         statement = judged[claim.id]  # an unknown id is a mistake in an experiment
         if statement.was_run:  # also if the list judges it
             raise ValueError(f"the claim {claim.id!r} is judged twice")
-        known = claim.verdict is not Verdict.UNKNOWN
-        earlier = None if known else statement.recorded
+        earlier = statement.recorded if claim.verdict is Verdict.UNKNOWN else None
         judged[claim.id] = replace(statement, finding=claim, recorded=earlier)
     return list(judged.values())

@@ -187,11 +187,8 @@ def _counted(kinds: Sequence[str]) -> str:
     return ", ".join(f"{kind} {number}" for kind, number in sorted(Counter(kinds).items()))
 
 
-Medians = Mapping[str, tuple[float, ...]]
-
-
 def quadratic_claims(
-    medians: Medians, boundaries: Sequence[Sequence[str]], epochs: int
+    medians: Mapping[str, tuple[float, ...]], boundaries: Sequence[Sequence[str]], epochs: int
 ) -> list[Claim]:
     """Judge the claims about the six quadratic neurons, in runs with the paper's epochs only."""
     thresholds, argmax, *_ = medians["quadratic"]
@@ -219,7 +216,7 @@ def quadratic_claims(
     ]
 
 
-def linear_claims(medians: Medians, seed: int) -> list[Claim]:
+def linear_claims(medians: Mapping[str, tuple[float, ...]], seed: int) -> list[Claim]:
     """Judge the claims about linear neurons by linear programs for the training points."""
     best, _, parameters, _ = medians["quadratic"]
     linear, linear_argmax, *_ = medians["linear"]

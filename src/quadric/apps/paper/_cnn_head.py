@@ -82,9 +82,8 @@ def run(context: Context) -> Outcome:
     finished = run_parts(context, parts(context))
     cells = samples(finished)
     tests = {head: comparisons(cells, head) for head in CLAIMS}
-    judged = context.has_mnist and are_enough(cells)
     runs = by_seed(finished)
-    claims = [claim(runs, head, judged) for head in CLAIMS]
+    claims = [claim(runs, head, context.has_mnist and are_enough(cells)) for head in CLAIMS]
     gains = {
         head: " and ".join(f"{test.difference:+.2f}" for test in pooled(runs, head).values())
         for head in CLAIMS

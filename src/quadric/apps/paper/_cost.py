@@ -89,9 +89,8 @@ def seconds_per_step(sizes: Sequence[int], kinds: Sequence[str], *, nonzero: flo
     Y = rng.integers(0, 2, (samples, small[-1])).astype(np.float32)
     layers = [(kind, m, "logistic") for kind, m in zip(kinds, small[1:], strict=True)]
     net = Network.create(small[0], layers, init="normal", scale=1e-3, rng=0, dtype="float32")
-    history = net.fit(X, Y, learning_rate=1e-6, epochs=REPEATS, rng=0)
-    scale = sum(_multiplications(sizes, kinds)) / count
-    return float(min(history.seconds)) / samples * scale
+    seconds = net.fit(X, Y, learning_rate=1e-6, epochs=REPEATS, rng=0).seconds
+    return float(min(seconds)) / samples * (sum(_multiplications(sizes, kinds)) / count)
 
 
 def _multiplications(sizes: Sequence[int], kinds: Sequence[str]) -> list[int]:

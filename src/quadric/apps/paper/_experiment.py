@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from importlib import import_module
+from importlib import import_module, resources
 from typing import Any
 
 from joblib import Parallel, delayed
@@ -28,6 +28,11 @@ from quadric.utils import one_blas_thread, require
 # The paper's names for the networks, and the kinds of their layers.
 MODELS = {"ann": "linear", "qnn": "quadratic", "rpqnn": "reduced"}
 NAMES = {kind: model for model, kind in MODELS.items()}
+
+
+def packaged(name: str) -> str:
+    """Return the text of a file of this package."""
+    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True)
@@ -198,8 +203,9 @@ class Headline:
 
 
 def headline(claims: Sequence[Claim], name: str, what: str, paper: str, ours: str) -> Headline:
-    """Return the main result with the verdict on the claim of this id, to which it belongs."""
-    return Headline(what, paper, ours, next(one.verdict for one in claims if one.id == name), name)
+    """Return the main result with the verdict on the claim of this id, if it is judged."""
+    verdicts = (claim.verdict for claim in claims if claim.id == name)
+    return Headline(what, paper, ours, next(verdicts, Verdict.UNKNOWN), name)
 
 
 @dataclass
@@ -315,8 +321,7 @@ Finished = Sequence[tuple[Part, Sequence[Run]]]
 
 def fitted(model: QuadraticClassifier, X: Array, y: Array) -> QuadraticClassifier:
     """Fit a model; its number of iterations is a setting, so it need not converge."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         return model.fit(X, y)
 
 

@@ -220,16 +220,16 @@ def claim(cells: Samples) -> Claim:
         kind: [row for row in rows if is_equal(cells, kind)[row].sign == 1]
         for kind in ("quadratic", "reduced")
     }
-    shown = "; ".join(
-        f"with a {kind} output, one hidden layer fewer is enough in {len(enough)} of {len(rows)}"
-        + (f" ({_names(enough)})" if enough else "")
-        for kind, enough in reached.items()
-    )
     return Claim(
         "fewer-hidden-layers",
         "argued; no experiment",
         f"the last hidden layer helps the linear network in {len(rows)} of {len(helps)} cases: "
-        f"{_names(rows)}; {shown}",
+        f"{_names(rows)}; "
+        + "; ".join(
+            f"with a {kind} output, one hidden layer fewer is enough in {len(enough)} of "
+            f"{len(rows)}" + (f" ({_names(enough)})" if enough else "")
+            for kind, enough in reached.items()
+        ),
         Verdict.of(
             reached["quadratic"] == rows,
             partly=reached["quadratic"],  # on some of the data sets

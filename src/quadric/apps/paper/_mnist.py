@@ -8,7 +8,6 @@ from quadric.apps.paper._experiment import (
     MODELS,
     Claim,
     Context,
-    Headline,
     Outcome,
     Table,
     Verdict,
@@ -115,31 +114,42 @@ def run(context: Context) -> Outcome:
     runs = run_sweep(
         tasks, recipe, data, store, jobs=context.jobs, dask=context.dask, on_result=on_result
     )
-    if context.row:
-        return row_outcome(cells_of(runs, recipe, _paper(data)), data, context.row)
     seconds = time.perf_counter() - start
-    facts = {
-        "seconds of this run": seconds,
-        f"{_unit(recipe)} per second, this run": steps / seconds if steps else None,
-    }
-    return outcome(runs, data, recipe, facts)
+    cells = cells_of(runs, recipe, paper_table() if context.has_mnist else {})
+    if context.row:
+        return row_outcome(cells, data, context.row)
+    return outcome(
+        runs,
+        cells,
+        data,
+        recipe,
+        {
+            "seconds of this run": seconds,
+            f"{_unit(recipe)} per second, this run": steps / seconds if steps else None,
+        },
+    )
 
 
-def outcome(runs: Sequence[Run], data: ImageData, recipe: Recipe, facts: dict[str, Any]) -> Outcome:
+def outcome(
+    runs: Sequence[Run],
+    cells: Sequence[Cell],
+    data: ImageData,
+    recipe: Recipe,
+    facts: dict[str, Any],
+) -> Outcome:
     """Build tables, claims and figures."""
-    compared, inputs = data.name == "mnist", data.X_train.shape[1]
-    cells = cells_of(runs, recipe, _paper(data))
-    accuracies = accuracies_of(runs, recipe)
+    compared, accuracies = data.name == "mnist", accuracies_of(runs, recipe)
     claims = [data_claim(data), *claims_of(cells, compared, accuracies)]
     steps, unit = sum(run.result.visited for run in runs), _unit(recipe)
     first, last = min(run.task.seed for run in runs), max(run.task.seed for run in runs)
     seeds = str(first) if first == last else f"{first} to {last}"
     images = "1 image" if recipe.batch_size == 1 else f"{recipe.batch_size} images"
+    within = sum(bool(cell.is_within) for cell in cells)
     return Outcome(
         data.name,
         "MNIST: the paper's table" if compared else f"{data.name}: the paper's grid, other data",
-        f"{inputs} - h - 10 networks, SGD with {images} per step, {len(runs)} runs, seeds {seeds}, "
-        f"{steps / 1e6:.1f} million {unit}. Data: {data.name}, from {data.source}."
+        f"{data.X_train.shape[1]} - h - 10 networks, SGD with {images} per step, {len(runs)} runs, "
+        f"seeds {seeds}, {steps / 1e6:.1f} million {unit}. Data: {data.name}, from {data.source}."
         + (
             f" {RULE}"
             if compared
@@ -162,14 +172,15 @@ def outcome(runs: Sequence[Run], data: ImageData, recipe: Recipe, facts: dict[st
         },
         {f"{data.name}_{name}": caption for name, caption in CAPTIONS.items()},
         findings(cells, compared),
-        headline=_main_result(cells, claims, compared),
+        headline=headline(
+            claims,
+            MEANS,
+            "mnist: Table IV, means that agree",
+            "180 cells",
+            f"{within} of {len(cells)} cells" if compared else "not MNIST",
+        ),
         descriptions={f"{data.name}_{name}": text for name, text in descriptions(cells).items()},
     )
-
-
-def _paper(data: ImageData) -> Samples:
-    """Return the paper's table if the data are the paper's."""
-    return paper_table() if data.name == "mnist" else {}
 
 
 def row_outcome(cells: Sequence[Cell], data: ImageData, row: Row) -> Outcome:
@@ -360,15 +371,6 @@ def _summary(cells: Sequence[Cell], name: str) -> Table:
     )
 
 
-def _main_result(cells: Sequence[Cell], claims: Sequence[Claim], compared: bool) -> Headline:
-    within = sum(bool(cell.is_within) for cell in cells)
-    found = f"{within} of {len(cells)} cells"
-    if not compared:  # there is no such claim
-        found = "not MNIST"
-        claims = [Claim(MEANS, "", "", Verdict.UNKNOWN)]
-    return headline(claims, MEANS, "mnist: Table IV, means that agree", "180 cells", found)
-
-
 def _rows_below(cells: Sequence[Cell], accuracies: Accuracies) -> Table:
     return Table(
         "mnist_rpqnn_below_ann",
@@ -390,7 +392,6 @@ def _rows_below(cells: Sequence[Cell], accuracies: Accuracies) -> Table:
 
 
 def _blocks(accuracies: Accuracies, name: str) -> Table:
-    tests = {pair: block_tests(accuracies, *pair) for pair in PAIRS}
     return Table(
         f"{name}_blocks",
         "Which model is better, by numbers of images and epochs",
@@ -401,8 +402,8 @@ def _blocks(accuracies: Accuracies, name: str) -> Table:
                 *block,
                 *(test.difference, test.error, test.p, VERDICTS[test.sign]),
             )
-            for (better, worse), blocks in tests.items()
-            for block, test in blocks.items()
+            for better, worse in PAIRS
+            for block, test in block_tests(accuracies, better, worse).items()
         ],
         "Differences of the accuracies in percentage points, averaged over the five widths: a "
         "paired t test over the seeds, with Holm's correction over the blocks of a pair of models.",
@@ -420,10 +421,8 @@ def _extremes(cells: Sequence[Cell]) -> Table:
         [
             (
                 *cell.key,
-                cell.ours.best_in_std,
-                cell.ours.worst_in_std,
-                cell.paper and cell.paper.best_in_std,
-                cell.paper and cell.paper.worst_in_std,
+                *cell.ours.extremes,
+                *(cell.paper.extremes if cell.paper else (None, None)),
                 cell.paper and cell.paper.is_possible,
             )
             for cell in cells
@@ -443,9 +442,13 @@ def _outperforms(ours: Samples, theirs: Samples, name: str) -> Table:
         mine, printed = (comparisons(samples, better, worse) for samples in (ours, theirs))
         for row, test in mine.items():
             paper = printed.get(row)
-            same = paper and paper.difference * test.difference > 0
-            models = f"{better.upper()} - {worse.upper()}"
-            rows.append((models, *row, *_values(paper), *_values(test), same))
+            rows.append(
+                (
+                    f"{better.upper()} - {worse.upper()}",
+                    *(*row, *_values(paper), *_values(test)),
+                    paper and paper.difference * test.difference > 0,
+                )
+            )
     return Table(
         f"{name}_outperforms",
         "Which model is significantly better",

@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from importlib import resources
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from quadric.apps.paper._experiment import (
     Verdict,
     are_enough,
     differences,
+    packaged,
 )
 from quadric.apps.paper._statistics import (
     ALPHA,
@@ -113,8 +113,7 @@ def read_table(lines: Iterable[str], runs: int) -> dict[Key, Sample]:
 
 def paper_table() -> dict[Key, Sample]:
     """Return the paper's table: mean, std, best and worst of 25 runs, in percent."""
-    file = resources.files(__package__).joinpath("paper_mnist.csv")
-    return read_table(file.read_text(encoding="utf-8").splitlines(), PAPER_RUNS)
+    return read_table(packaged("paper_mnist.csv").splitlines(), PAPER_RUNS)
 
 
 def accuracies_of(runs: Iterable[Run], recipe: Recipe) -> Accuracies:
@@ -171,17 +170,12 @@ def claims_of(
     ours = {cell.key: cell.ours for cell in cells}
     printed = [cell for cell in cells if cell.paper is not None]
     theirs = {cell.key: cell.paper for cell in printed if cell.paper is not None}
-    enough = compared and are_enough(ours)
     claims = [_spread(printed), _below(printed, accuracies)] if printed else []
     for name, (judge, method) in CLAIMS.items():
+        mine: Any = accuracies if accuracies and method == PAIRED else ours
         text, paper_verdict = judge(theirs) if theirs else ("-", Verdict.UNKNOWN)
-        claims.append(Claim(name, text, *judge(ours), paper_verdict, method))
-    for name, pairs in BLOCK_CLAIMS.items():
-        text, paper_verdict = _in_blocks(theirs, pairs) if theirs else ("-", Verdict.UNKNOWN)
-        claims.append(
-            Claim(name, text, *_in_blocks(accuracies or ours, pairs), paper_verdict, _PAIRED)
-        )
-    if not enough:
+        claims.append(Claim(name, text, *judge(mine), paper_verdict, method))
+    if not (compared and are_enough(ours)):
         note = NEEDS_FULL if compared else "not judged: the images are not MNIST"
         claims = [
             replace(claim, ours=f"{claim.ours}; {note}", verdict=Verdict.UNKNOWN)
@@ -292,7 +286,7 @@ def _test_rows(table: Any, rows: Sequence[Row], better: str, worse: str) -> Comp
     return paired([sum(sign * runs[seed] for sign, runs in terms) for seed in sorted(seeds)])
 
 
-def _in_blocks(table: Samples | Accuracies, pairs: Sequence[tuple[str, str]]) -> Finding:
+def _in_blocks(pairs: Sequence[tuple[str, str]], table: Samples | Accuracies) -> Finding:
     """Judge in which blocks the first model of every pair is significantly better."""
     tests = {pair: block_tests(table, *pair) for pair in pairs}
     texts = []
@@ -325,18 +319,13 @@ def _is_random(samples: Samples) -> Finding:
 
 
 _WELCH = "Welch's test, Holm over all rows"
-_PAIRED = (
+PAIRED = (
     "paired t test over the seeds in each block of images and epochs, averaged over the widths, "
     "Holm over the blocks; Welch's test for the printed means. With a condition: in some blocks"
 )
-# by id: the pairs of models; the first one is more accurate
-BLOCK_CLAIMS = {
-    "outperforms-rpqnn": [("rpqnn", "ann")],
-    "rpqnn-compromise": [("rpqnn", "ann"), ("qnn", "rpqnn")],
-}
 _FEW_WELCH = f"{_WELCH}; judged on the rows in which all three are few"
 # by id: the judge, and the method in words
-CLAIMS: dict[str, tuple[Callable[[Samples], Finding], str]] = {
+CLAIMS: dict[str, tuple[Callable[[Any], Finding], str]] = {
     "outperforms-qnn": (partial(_outperforms, "qnn", "ann"), _WELCH),
     "few-qnn": (partial(_outperforms, "qnn", "ann", most=FEW), _FEW_WELCH),
     "few-rpqnn": (partial(_outperforms, "rpqnn", "ann", most=FEW), _FEW_WELCH),
@@ -356,6 +345,9 @@ CLAIMS: dict[str, tuple[Callable[[Samples], Finding], str]] = {
         "share of the QNN's gain in the rows in which it is significant",
     ),
     "accuracy-random": (_is_random, "standard deviation over the runs of every cell"),
+    # in all pairs of models, the first one is more accurate
+    "outperforms-rpqnn": (partial(_in_blocks, [("rpqnn", "ann")]), PAIRED),
+    "rpqnn-compromise": (partial(_in_blocks, [("rpqnn", "ann"), ("qnn", "rpqnn")]), PAIRED),
 }
 
 
@@ -495,17 +487,13 @@ def _list(rows: Sequence[Sequence[int]]) -> str:
 
 def _extremes(samples: Sequence[Sample]) -> str:
     """Describe how far best and worst are from the mean, compared with normal samples."""
-    found = [
-        (sample.best_in_std, -sample.worst_in_std, *maximum_range(sample.runs))
-        for sample in samples
-        if sample.best_in_std is not None and sample.worst_in_std is not None
-    ]
+    found = [(*sample.extremes, *maximum_range(sample.runs)) for sample in samples if sample.std]
     if not found:
         return "-"
     best, worst, low, high = np.array(found).T
-    inside = [int(((low <= ends) & (ends <= high)).sum()) for ends in (best, worst)]
+    inside = [int(((low <= ends) & (ends <= high)).sum()) for ends in (best, -worst)]
     return (
-        f"median best {np.median(best):+.2f} and worst {-np.median(worst):+.2f} std from the mean "
+        f"median best {np.median(best):+.2f} and worst {np.median(worst):+.2f} std from the mean "
         f"(±{expected_maximum(samples[0].runs):.2f} expected), {inside[0]} and {inside[1]} of "
         f"{len(found)} in the 95 % range"
     )

@@ -1,6 +1,6 @@
 """The MNIST table in sentences and figures."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -42,7 +42,9 @@ def findings(cells: Sequence[Cell], compared: bool) -> list[str]:
         f"The {model.upper()}, with a {MODELS[model]} last layer, has a higher mean accuracy than "
         f"the ANN in {sum(ours > 0 for ours, _ in mine.values())} of {len(mine)} blocks of images "
         "and epochs, averaged over the widths: "
-        + ", ".join(_gain_text(block, mine[block]) for block in _ends(mine))
+        + ", ".join(
+            _gain_text(*end(mine.items(), key=lambda gain: gain[1][0])) for end in (max, min)
+        )
         + "."
         for model, mine in gains.items()
     ]
@@ -69,11 +71,6 @@ def _gains(cells: Sequence[Cell], model: str) -> dict[Block, tuple[float, float 
         printed = None if paper is None or paper_ann is None else paper - paper_ann
         gains[block] = (ours - ann, printed)
     return gains
-
-
-def _ends(gains: Mapping[Block, tuple[float, float | None]]) -> list[Block]:
-    """Return the blocks with the largest and the smallest of our gains."""
-    return [pick(gains, key=lambda block: gains[block][0]) for pick in (max, min)]
 
 
 def _gain_text(block: Block, gain: tuple[float, float | None]) -> str:

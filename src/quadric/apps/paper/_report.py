@@ -9,20 +9,18 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from importlib import metadata, resources
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from joblib import cpu_count
 
 from quadric.apps.paper._claims import COLUMNS, KINDS, judge
-from quadric.apps.paper._experiment import NEEDS_FULL, Outcome, Verdict
+from quadric.apps.paper._experiment import NEEDS_FULL, Outcome, Verdict, packaged
 from quadric.apps.paper._mnist import SIDE_BY_SIDE
 from quadric.apps.paper.sweep import environment
 from quadric.utils import require, write_whole
 
-FULL = "full run: all cells, seeds and epochs"
-QUICK = "quick run: fewer cells, seeds and epochs than in the paper"
 MOST_FINDINGS = 5  # on the first screen
 FIRST = ("mnist", "theorem", "timing", "clusters")  # outcomes that tell most about the paper
 SLIPS = ("misprint", "count")  # kinds of statements whose failures are counted, not listed
@@ -57,7 +55,9 @@ def write_report(outcomes: Sequence[Outcome], directory: Path, about: dict[str, 
         outcomes=outcomes,
         about=about,
         pictures=pictures,
-        findings=_findings(outcomes)[:MOST_FINDINGS],
+        findings=[(outcome, text) for outcome in _by_weight(outcomes) for text in outcome.findings][
+            :MOST_FINDINGS
+        ],
         lead=_lead(outcomes),
         headlines=[outcome for outcome in outcomes if outcome.headline],
         side_by_side=next((table for table in tables if table.name == SIDE_BY_SIDE), None),
@@ -91,10 +91,6 @@ def _by_weight(outcomes: Sequence[Outcome]) -> list[Outcome]:
     return sorted(outcomes, key=lambda outcome: names.index(outcome.name))
 
 
-def _findings(outcomes: Sequence[Outcome]) -> list[tuple[Outcome, str]]:
-    return [(outcome, text) for outcome in _by_weight(outcomes) for text in outcome.findings]
-
-
 def _lead(outcomes: Sequence[Outcome]) -> list[tuple[Outcome, str]]:
     """Return the two figures at the top: the first ones of two outcomes, or two of a single one."""
     figures = [
@@ -115,10 +111,9 @@ def _html(**values: Any) -> str:
     require("jinja2", extra="cli", by="The report")
     import jinja2
 
-    template = resources.files(__package__).joinpath("template.html").read_text(encoding="utf-8")
-    return jinja2.Template(template, autoescape=True, trim_blocks=True, lstrip_blocks=True).render(
-        values
-    )
+    return jinja2.Template(
+        packaged("template.html"), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    ).render(values)
 
 
 def about_this_run(
@@ -128,7 +123,9 @@ def about_this_run(
     cores, here = cpu_count(), environment()
     return {
         "command": shlex.join(["quadric", *sys.argv[1:]]),
-        "run": FULL if full else QUICK,
+        "run": "full run: all cells, seeds and epochs"
+        if full
+        else "quick run: fewer cells, seeds and epochs than in the paper",
         "finished": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "took": f"{seconds:.0f} s",
         "processor": f"{here.cpu}, {jobs or cores} of {cores} cores in use",

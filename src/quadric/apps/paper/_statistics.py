@@ -26,14 +26,11 @@ class Sample:
     runs: int
 
     @property
-    def best_in_std(self) -> float | None:
-        """How many standard deviations the best run is above the mean."""
-        return (self.best - self.mean) / self.std if self.std else None
-
-    @property
-    def worst_in_std(self) -> float | None:
-        """How many standard deviations the worst run is below the mean, as a negative number."""
-        return (self.worst - self.mean) / self.std if self.std else None
+    def extremes(self) -> tuple[float, float] | tuple[None, None]:
+        """The best and the worst run minus the mean, in standard deviations."""
+        if not self.std:
+            return None, None
+        return (self.best - self.mean) / self.std, (self.worst - self.mean) / self.std
 
     def times(self, factor: float) -> "Sample":
         """Return the sample in another unit."""

@@ -100,8 +100,8 @@ def _by_thresholds(network: Any, X: Array, y: Array) -> float:
 def run(context: Context) -> Outcome:
     """Separate all sets of clusters; a quick run omits the largest counts and dimensions."""
     end = None if context.full else 4
-    cases = list(product(COUNTS[:end], DIMENSIONS[:end], (0,)))
-    rows: list[dict[str, Any]] = context.map(train, cases, "theorem")
+    cases = product(COUNTS[:end], DIMENSIONS[:end], (0,))
+    rows: list[dict[str, Any]] = context.map(train, list(cases), "theorem")
     columns = tuple(rows[0])
     X, y = make_moons(200, noise=0.0, random_state=0)
     moons = separating_quadric(X, y)
@@ -109,8 +109,7 @@ def run(context: Context) -> Outcome:
     support = int((weights > 1e-9).sum())
     separated = moons.quadric is not None
     claims = claims_of(rows, None if separated else support)
-    values = {name: [row[name] for row in rows] for name in columns}
-    found = f"{values['constructed'].count(100)} of {len(rows)}"
+    found = f"{sum(row['constructed'] == 100 for row in rows)} of {len(rows)}"
     return Outcome(
         "theorem",
         "The cluster theorem",
@@ -163,13 +162,6 @@ def claims_of(rows: Sequence[Mapping[str, Any]], support: int | None) -> list[Cl
     """
     values = {name: [row[name] for row in rows] for name in rows[0]}
     pairs = [row["trained"] for row in rows if row["C"] == 2]
-    theorem = (
-        f"{values['constructed'].count(100)} of {len(rows)} sets of clusters in disjoint "
-        "ellipsoids are separated by construction (smallest ellipsoids disjoint in "
-        f"{sum(values['ellipsoids disjoint'])}), {values['trained'].count(100)} by training; "
-        f"{np.mean(values['constructed, new points']):.1f} % and "
-        f"{np.mean(values['trained, new points']):.1f} % of new points are classified correctly. "
-    )
     proof = PROOF.format(support)
     separated = support is None
     every = set(values["constructed"]) == {100}
@@ -177,7 +169,12 @@ def claims_of(rows: Sequence[Mapping[str, Any]], support: int | None) -> list[Cl
         Claim(
             "cluster-theorem",
             "an argument that assumes an ellipsoid around each cluster",
-            theorem + ("" if separated else f"The condition is needed: {proof}"),
+            f"{values['constructed'].count(100)} of {len(rows)} sets of clusters in disjoint "
+            "ellipsoids are separated by construction (smallest ellipsoids disjoint in "
+            f"{sum(values['ellipsoids disjoint'])}), {values['trained'].count(100)} by training; "
+            f"{np.mean(values['constructed, new points']):.1f} % and "
+            f"{np.mean(values['trained, new points']):.1f} % of new points are classified "
+            "correctly. " + ("" if separated else f"The condition is needed: {proof}"),
             Verdict.of(every and separated, partly=every),
             Verdict.CONDITIONALLY,
             "construction, training and linear program",
@@ -214,9 +211,15 @@ def draw(X: Array, y: Array, weights: Array) -> Figure:
     right.scatter(*X[support].T, s=110, facecolors="none", edgecolors="#222222", linewidths=1.6)
     centers = np.array([(0.0, 0.0), (1.0, 0.5)])
     for k in support:
-        outwards = tuple(20 * (X[k] - centers[y[k]]))
-        options = {"textcoords": "offset points", "ha": "center", "va": "center", "fontsize": 8}
-        right.annotate(f"{weights[k]:.2g}", X[k], outwards, **options)
+        right.annotate(
+            f"{weights[k]:.2g}",
+            X[k],
+            tuple(20 * (X[k] - centers[y[k]])),  # outwards
+            textcoords="offset points",
+            ha="center",
+            va="center",
+            fontsize=8,
+        )
     right.set_title(f"two moons: {len(support)} points prove that no conic can", fontsize=10)
     right.set(aspect="equal")
     right.margins(0.18)

@@ -96,18 +96,16 @@ def run(context: Context) -> Outcome:
             f"{printed_ratio('qnn'):.2f}",
             f"{ratios['qnn']:.2f}",
         ),
-        descriptions={"timing": _description(rows)},
+        descriptions={
+            "timing": "A point for each network, time to the right and accuracy upwards. "
+            + "; ".join(
+                f"{row[0]}: {row[4]:.2f} times the ANN's time and {row[6]:.1f} %"
+                + (f", the paper {row[2]:.2f} times and {row[5]:.1f} %" if compared else "")
+                for row in rows
+            )
+            + "."
+        },
     )
-
-
-def _description(rows: Sequence[tuple[Any, ...]]) -> str:
-    """Return what the figure shows."""
-    points = "; ".join(
-        f"{row[0]}: {row[4]:.2f} times the ANN's time and {row[6]:.1f} %"
-        + (f", the paper {row[2]:.2f} times and {row[5]:.1f} %" if row[2] is not None else "")
-        for row in rows
-    )
-    return f"A point for each network, time to the right and accuracy upwards. {points}."
 
 
 def claims_of(seconds: Mapping[str, Array], compared: bool) -> list[Claim]:

@@ -252,8 +252,7 @@ def train_bilinear(
     batch = min(settings["batch"], task.size)
     epochs, steps = settings["epochs"], task.size // batch
     random = torch.Generator().manual_seed(task.seed)
-    classes = int(data.y_train.max()) + 1
-    model = seeded(task.seed, BilinearMLP, X.shape[1], task.hidden, classes)
+    model = seeded(task.seed, BilinearMLP, X.shape[1], task.hidden, int(data.y_train.max()) + 1)
     optimizer = torch.optim.AdamW(
         model.parameters(), lr=settings["rate"], weight_decay=decay, foreach=True
     )

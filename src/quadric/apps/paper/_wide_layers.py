@@ -4,8 +4,7 @@
 and a linear and a quadratic layer are fitted to its outputs (the features).
 """
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from quadric.apps.paper._experiment import (
     Tests,
     Verdict,
     are_enough,
+    by_seed,
     comparisons_table,
     differences,
     facts_of,
@@ -40,7 +40,6 @@ from quadric.apps.paper._statistics import contrast, holm
 from quadric.apps.paper.sweep import (
     Measured,
     Recipe,
-    Run,
     Study,
     StudyTask,
     Task,
@@ -61,11 +60,9 @@ MEASURES = (
     "quadratic, test",
     "untrained, linear, training",
 )
+SEPARATING = (MEASURES[0], MEASURES[4])  # 100 % if a linear layer separates the training images
 # Almost no penalty to look for a separating layer, and the penalty of the layers that are tested.
 SETTINGS: dict[str, Any] = {"epochs": 20, "weakest": 1e-3, "alpha": 10.0, "max_iter": 60}
-
-
-Separated = Mapping[Group, tuple[int, int]]  # runs whose images a linear layer separates
 
 
 def train(task: StudyTask, settings: Mapping[str, Any], data: ImageData) -> Measured:
@@ -136,10 +133,9 @@ def parts(context: Context) -> list[Part]:
 def run(context: Context) -> Outcome:
     """Train the networks, and compare the layers that are fitted to their features."""
     finished = run_parts(context, parts(context))
-    cells, separated = samples(finished), _separated(finished[0][1])
-    claims = [claim(cells, separated, context.has_mnist)]
-    trained, untrained = (_first_separable(cells, separated, k) for k in (0, 1))
-    tests = gains(cells)
+    cells = samples(finished)
+    claims, tests = [claim(cells, context.has_mnist)], gains(cells)
+    trained, untrained = (_first_separable(cells, measure) for measure in SEPARATING)
     low, high = (
         np.mean([test.difference for key, test in tests.items() if key[1] == width])
         for width in (WIDTHS[0], WIDTHS[-1])
@@ -154,7 +150,7 @@ def run(context: Context) -> Outcome:
         "are separable. The layers that are tested have the penalty alpha = "
         f"{SETTINGS['alpha']:g}. {RULE}",
         [
-            _table(cells, separated),
+            _table(cells, by_seed(finished)),
             comparisons_table(
                 "wide_layers_gains",
                 "Gain of a quadratic layer over a linear one on the same features",
@@ -195,17 +191,6 @@ def run(context: Context) -> Outcome:
     )
 
 
-def _separated(runs: Sequence[Run]) -> Separated:
-    """Count the runs whose training images a linear layer separates, trained and untrained."""
-    right: dict[Group, list[tuple[bool, bool]]] = defaultdict(list)
-    for run in runs:
-        first, *_, last = run.result.accuracies
-        right[run.task.size, run.task.hidden, run.task.kind].append((first == 1, last == 1))
-    return {
-        place: (sum(a for a, _ in both), sum(b for _, b in both)) for place, both in right.items()
-    }
-
-
 def gains(cells: Samples) -> Tests:
     """Compare quadratic and linear layers on the same features, by (size, h, kind)."""
     return differences(
@@ -233,23 +218,19 @@ def falls(cells: Samples) -> Tests:
     )
 
 
-def _first_separable(cells: Samples, separated: Separated, k: int) -> int | None:
+def _first_separable(cells: Samples, measure: str) -> int | None:
     """Return the smallest width from which a linear layer separates the images of every run.
 
-    `k` selects the features of the trained (0) or the untrained (1) layer.
+    `measure` is one of `SEPARATING`.
     """
-    others = [
-        place[1]
-        for place, counts in separated.items()
-        if counts[k] < cells[*place, MEASURES[0]].runs
-    ]
+    others = [key[1] for key, sample in cells.items() if key[3] == measure and sample.worst < 100]
     return min((key[1] for key in cells if key[1] > max(others, default=0)), default=None)
 
 
-def claim(cells: Samples, separated: Separated, compared: bool) -> Claim:
+def claim(cells: Samples, compared: bool) -> Claim:
     """Judge separability, and whether the gain of a quadratic layer falls and vanishes."""
     size, widths = next(iter(cells))[0], sorted({key[1] for key in cells})
-    trained, untrained = (_first_separable(cells, separated, k) for k in (0, 1))
+    trained, untrained = (_first_separable(cells, measure) for measure in SEPARATING)
     tests, changes = gains(cells), falls(cells)
     at_the_end = [test for key, test in tests.items() if key[1] == widths[-1]]
     lower = sum(test.sign == 1 for test in changes.values())
@@ -258,17 +239,17 @@ def claim(cells: Samples, separated: Separated, compared: bool) -> Claim:
         f"{np.mean([test.difference for key, test in tests.items() if key[1] == h]):+.2f}"
         for h in widths
     )
-    where = [_from(width) for width in (trained, untrained)]
     falling = lower == len(changes)
     learned = trained and (untrained is None or trained < untrained)
     return Claim(
         "wide-layers-separable",
         "inferred from Table IV; no features are examined",
         f"{size} images: a linear layer separates the training images in every run "
-        f"{where[0]}, and by the features of the untrained layer {where[1]}. Gain of a quadratic "
-        f"layer for h = {', '.join(map(str, widths))} with {size} images: {means} points. It is "
-        f"significantly smaller at h = {widths[-1]} than at h = {widths[0]} in {lower} of "
-        f"{len(changes)} cases, and significantly above 0 there in {better} of {len(at_the_end)}",
+        f"{_from(trained)}, and by the features of the untrained layer {_from(untrained)}. Gain of "
+        f"a quadratic layer for h = {', '.join(map(str, widths))} with {size} images: {means} "
+        f"points. It is significantly smaller at h = {widths[-1]} than at h = {widths[0]} in "
+        f"{lower} of {len(changes)} cases, and significantly above 0 there in {better} of "
+        f"{len(at_the_end)}",
         Verdict.of(
             learned and falling and not better,
             partly=trained and (falling or not better),
@@ -281,12 +262,13 @@ def claim(cells: Samples, separated: Separated, compared: bool) -> Claim:
     )
 
 
-def _table(cells: Samples, separated: Separated) -> Table:
+def _table(cells: Samples, runs: Mapping[Group, Mapping[int, float]]) -> Table:
     rows = []
     for place in dict.fromkeys(key[:3] for key in cells):
         fitted = [cells[*place, name] for name in MEASURES]
         numbers = [number for sample in fitted[:4] for number in (sample.mean, sample.std)]
-        rows.append((*place, *numbers, fitted[4].mean, fitted[0].runs, *separated[place]))
+        separable = [[*runs[*place, measure].values()].count(100) for measure in SEPARATING]
+        rows.append((*place, *numbers, fitted[4].mean, fitted[0].runs, *separable))
     columns = [f"{name}, {statistic}" for name in MEASURES for statistic in ("mean", "std")][:-1]
     return Table(
         "wide_layers",

@@ -130,6 +130,8 @@ interface Data {
 	classes: Int32Array;
 	names: string[];
 	features: string[];
+	/** For regression: the target of each point in the user's units; its name is `names[0]`. */
+	values?: Float64Array;
 }
 
 /** One point of class k; `share` runs from 0 to 1 over the points of a class. */
@@ -152,6 +154,8 @@ interface Table {
 interface Scaler {
 	mean: number[];
 	scale: number[];
+	/** For regression: mean and standard deviation of the target. */
+	target?: Point;
 }
 
 /** What a worker trains on. */
@@ -184,7 +188,7 @@ interface Settings {
 	lastKind: Kind;
 	/** Of the hidden layers. */
 	activation: "tanh" | "logistic" | "relu" | "identity";
-	output: "sigmoid" | "softmax";
+	output: "sigmoid" | "softmax" | "value";
 	init: Init;
 	/** The standard deviation of init "normal". */
 	scale: number;
@@ -193,7 +197,7 @@ interface Settings {
 	rate: number;
 	l2: number;
 	/** Samples per second; 0 is as fast as possible. */
-	speed: number;
+	speed: number | "auto";
 	compare: boolean;
 	/** 1 to 5; 0 is none. */
 	lesson: number;
@@ -242,15 +246,19 @@ interface Start {
 	parameters?: Float64Array;
 	/** Used instead of the data's own. */
 	scaler?: Scaler | null;
-	/** Train that many samples as fast as possible, then pause. */
+	/**
+	 * Train that many samples as fast as possible, then pause. If it is running: at most that many,
+	 * and not for long, before the first state.
+	 */
 	samples?: number;
+	running?: boolean;
 }
 interface Order {
 	type: "run" | "pause" | "sample" | "epoch" | "rewind";
 }
 interface Speed {
 	type: "speed";
-	speed: number;
+	speed: Settings["speed"];
 }
 
 interface TrainAndTest {
@@ -269,6 +277,7 @@ interface State {
 	/** theta of the network. */
 	parameters: Float64Array;
 	loss: TrainAndTest;
+	/** The share of points that are right; for regression, R². */
 	accuracy: TrainAndTest;
 	/** Rows of five: epoch, train loss, test loss, train accuracy, test accuracy. */
 	curve: Float64Array;
@@ -289,6 +298,8 @@ interface Model {
 	scaler: Scaler | null;
 	classes: string[];
 	features: string[];
+	/** For regression: mean and standard deviation of the target. */
+	target?: Point;
 }
 
 type Dtype = "F64" | "F32" | "I64" | "U8" | "BOOL";
@@ -336,6 +347,15 @@ interface Beginning {
 	scaler?: Scaler;
 	/** How many samples to train on before the first pause. */
 	samples?: number;
+	/** Whether training goes on. */
+	running?: boolean;
+}
+
+/** A place where a point is drawn or erased, in pixels. */
+interface Mark {
+	picture: Picture;
+	pixel: Point;
+	erase: boolean;
 }
 
 /** Which state was painted. */
@@ -349,6 +369,8 @@ interface Stamp {
 type Selected = [number, number];
 
 interface Job {
+	/** For regression: the least and the largest target. */
+	range: Point | null;
 	stamp: Stamp;
 	shapes: LayerShape[];
 	theta: Float64Array;
@@ -370,6 +392,8 @@ interface Line {
 	classes: number[];
 	/** The name of the exact conic; null for a computed contour. */
 	kind: string | null;
+	/** Of a level curve: its level. */
+	label?: string;
 	arcs: Float64Array[];
 }
 
@@ -393,8 +417,10 @@ interface Nearest {
 }
 
 interface Reading {
-	/** One per class. */
+	/** One per class; for regression none. */
 	probabilities: number[];
+	/** For regression. */
+	value: number | null;
 	predicted: number;
 	nearest: Nearest | null;
 }

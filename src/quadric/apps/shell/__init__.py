@@ -21,6 +21,7 @@ import typer
 
 from quadric.apps.shell.commands import (
     _certify,
+    _compile,
     _complexity,
     _data,
     _evaluate,
@@ -70,6 +71,7 @@ EXAMPLES: dict[Callable[..., Any], list[str]] = {
     _report.report: ["quadric report iris.quadric test.csv -o report.html"],
     _info.info: ["quadric info iris.quadric --json"],
     _export.export: ["quadric export iris.quadric iris.onnx"],
+    _compile.compile_ahead: ["quadric compile", "quadric compile --json"],
     _complexity.complexity: [
         "quadric complexity 784 30 10 --kinds linear,quadratic",
         "quadric complexity --inputs 30 --neurons 10",
@@ -90,7 +92,8 @@ app = typer.Typer(
 for command, examples in EXAMPLES.items():
     epilog = "\n\n".join(["Examples:", *(f"- `{example}`" for example in examples)])
     order = _train.FIRST_OPTIONS if command is _train.train else ()
-    app.command(epilog=epilog)(with_options(command, order))
+    name = "compile" if command is _compile.compile_ahead else None  # not to hide the built-in
+    app.command(name, epilog=epilog)(with_options(command, order))
 app.add_typer(_data.data, name="data")
 
 

@@ -6,8 +6,6 @@ This module imports slow packages. `quadric report` imports it only if it is nee
 import base64
 import shlex
 from collections.abc import Callable, Sequence
-from functools import partial
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +17,6 @@ from quadric.apps.shell.commands._console import as_options, print_notes
 from quadric.apps.shell.commands._inputs import inputs_and_labels, open_model
 from quadric.apps.shell.commands._plot import figure_bytes, model_figure
 from quadric.apps.shell.tables import (
-    OpenedModel,
     Schema,
     Source,
     TableFormat,
@@ -27,75 +24,66 @@ from quadric.apps.shell.tables import (
     TestTable,
     Trained,
     evaluate_table,
+    is_pattern,
+    shown,
 )
-from quadric.apps.shell.tables._evaluation import shown
-from quadric.apps.shell.tables._held_out import values_at
-from quadric.apps.shell.tables._options import is_pattern
-from quadric.explain import explain
-from quadric.plotting import calibration_figure, residuals_figure
+from quadric.explain import Importance, explain
+from quadric.plotting import (
+    calibration_figure,
+    plot_dependence,
+    precision_recall_figure,
+    residuals_figure,
+    roc_figure,
+)
 from quadric.utils import counted, listed, require, rounded, write_whole
 
+CURVES = {  # of the predicted probabilities
+    "calibration": calibration_figure,
+    "roc": roc_figure,
+    "precision_recall": precision_recall_figure,
+}
 LISTED_ROWS = 10
 MOST_COLUMNS = 6  # of a listed row, so that it fits on paper
 MOST_DRAWN = 2000  # rows drawn or averaged over; more would take longer and show the same
 
 
 def write_report(
-    model: Path,
-    table: Path | Source,
     path: Path,
+    table: Path | Source,
+    output: Path,
     seed: int = 0,
     trained: Trained | None = None,
     table_format: TableFormat | None = None,
 ) -> None:
-    """Score a saved model on a table and write the report, a self-contained HTML page.
+    """Score the model in a file on a table and write the report, a self-contained HTML page.
 
     If the model was just trained, the page contains the scores and remarks of `train`.
-    """
-    opened = open_model(model, table, table_format)
-    schema, source = opened.table
-    if trained is None:
-        found = evaluate_table(opened.model, schema, source, linear=opened.linear, seed=seed)
-        how = f"the rows of {source.path.name}"
-        print_notes(opened.notes + found.notes)
-        remarks = found.remarks(balanced=opened.balanced)
-    else:
-        assert trained.tested is not None
-        found, how, remarks = trained.tested, trained.how, trained.remarks
-    page = _page(model, opened, found, how, remarks)
-    write_whole(path, page.encode(errors="replace"))
-
-
-def _page(path: Path, opened: OpenedModel, found: TestTable, how: str, remarks: list[str]) -> str:
-    """Return the page.
-
-    Parameters
-    ----------
-    path : Path
-        The model file.
-    opened : OpenedModel
-        The model and the test table.
-    found : TestTable
-        The scores on the test table.
-    how : str
-        A description of the rows on which the scores are computed.
-    remarks : list of str
-        Sentences about the model.
     """
     require("jinja2", extra="cli", by="The report")
     import jinja2
 
-    model, (schema, source) = opened.model, opened.table
+    opened = open_model(path, table, table_format)
+    schema, source = opened.table
+    notes = opened.notes_on_scores if trained is None else opened.notes
+    if trained is None:
+        found = evaluate_table(opened.model, schema, source, linear=opened.linear, seed=seed)
+        how = f"the rows of {source.path.name}"
+        print_notes(notes + found.notes)
+        remarks = [finding.sentence for finding in schema.findings]
+        remarks += found.remarks(balanced=opened.balanced, selection=opened.selection)
+    else:
+        assert trained.tested is not None
+        found, how, remarks = trained.tested, trained.how, trained.remarks
+    threshold = [trained.threshold.sentence] if trained and trained.threshold else []
+    model, evaluation = opened.model, found.evaluation
     points, about = inputs_and_labels(opened), files.info(path)
-    evaluation = found.evaluation
     first = ("accuracy", "ROC AUC") if schema.classes else ("R²", "MAE")  # at the top of the page
     explanation, why_not = _explained(model, points[0], schema)
     importances = [] if explanation is None else explanation.importances
     important = [one.name for one in importances if one.name in schema.names]
-    largest = max((max(row) for row in evaluation.confusion), default=1) or 1
-    template = resources.files(__package__).joinpath("report.html").read_text(encoding="utf-8")
+    template = Path(__file__).with_name("report.html").read_text(encoding="utf-8")
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    return environment.from_string(template).render(
+    page = environment.from_string(template).render(
         model=path.name,
         schema=schema,
         evaluation=evaluation,
@@ -103,23 +91,55 @@ def _page(path: Path, opened: OpenedModel, found: TestTable, how: str, remarks: 
         class_table=evaluation.class_table(),
         summary=[{"name": name, **vars(evaluation.scores[name])} for name in first],
         shown=shown,
-        largest=largest,
+        largest=max((max(row) for row in evaluation.confusion), default=1) or 1,
         most_classes=15,
         columns=_column_lines(schema),
         listed=_rows_to_look_at(found, schema, source, important),
         usage=usage(path, model, schema, source),
         explanation=explanation,
         importances=importances[:15],
+        parts=_parts(importances),
+        contents=_contents(bool(schema.classes), bool(remarks), bool(importances)),
         why_not=why_not,
         as_options=as_options,
         figures=_figures(model, points, found, schema),
         how=how,
         remarks=remarks,
-        notes=opened.notes + found.notes,
+        notes=notes + found.notes + threshold,
+        cost=trained.cost_of_equation if trained else "",
         about=about,
         table_hash=source.fingerprint()["content"],
         trained_on=about["extra"].get("data") if isinstance(about["extra"], dict) else None,
     )
+    write_whole(output, page.encode(errors="replace"))
+
+
+def _contents(of_classes: bool, remarked: bool, ranked: bool) -> dict[str, str]:
+    """Return the titles of the sections by the ids of their headings, in order."""
+    titles = {
+        "remarks": "Remarks" if remarked else "",
+        "scores": "Scores",
+        "curves": "ROC and precision-recall curves" if of_classes else "",
+        "calibration": "Calibration" if of_classes else "",
+        "residuals": "" if of_classes else "Predictions and residuals",
+        "equation": "Equation",
+        "importances": "Importances" if ranked else "",
+        "boundaries": "Boundaries" if of_classes else "",
+        "surface": "" if of_classes else "Surface",
+        "dependence": "Dependence and interactions",
+        "rows": "Least certain rows" if of_classes else "Rows with the largest errors",
+        "columns": "Columns",
+        "use": "Use the model",
+        "versions": "Versions",
+    }
+    return {name: title for name, title in titles.items() if title}
+
+
+def _parts(importances: Sequence[Importance]) -> tuple[str, ...]:
+    """Return the parts of the bars; after a hidden layer, there are no terms to distinguish."""
+    if importances and importances[0].linear is None:
+        return ("total",)
+    return ("linear", "squared", "interactions")
 
 
 def _explained(model: Any, X: Any, schema: Schema) -> tuple[Any, str]:
@@ -134,8 +154,11 @@ def _column_lines(schema: Schema) -> list[list[str]]:
     """Return the name, the kind and the treatment of each column."""
     lines = []
     for column in schema.columns:
-        if column.kind == "category":
-            what = f"one-hot encoded: {listed(column.categories, 6)}"
+        if column.kind == "ordinal":
+            what = f"encoded in this order: {' < '.join(column.categories)}"
+        elif column.categories:
+            how = "one-hot encoded" if column.kind == "category" else "encoded by the target"
+            what = f"{how}: {listed(column.categories, 6)}"
         elif schema.rows:
             what = f"scaled; mean {rounded(column.mean)}, standard deviation {rounded(column.std)}"
         else:
@@ -164,13 +187,14 @@ def _rows_to_look_at(
     else:
         error = predicted - truth
         order = np.argsort(-np.abs(error), kind="stable")[:LISTED_ROWS]
-        shown = [[f"{truth[i]:.4g}", f"{predicted[i]:.4g}", f"{error[i]:+.4g}"] for i in order]
+        shown = [list(map(rounded, (truth[i], predicted[i], error[i]))) for i in order]
         header = ["row", f"true {schema.target}", "predicted", "error"]
     numbers, inputs = found.numbers[order], (list(important) or schema.names)[:MOST_COLUMNS]
-    values = values_at(source, numbers, inputs)
+    texts: dict[Any, Any] = dict.fromkeys(inputs, str)
+    values = source.read()[numbers - 1].select(inputs).cast(texts).fill_null("").rows()
     rows = [
-        [str(number), *one, *map(_short, values[number])]
-        for number, one in zip(numbers, shown, strict=True)
+        [str(number), *one, *map(_short, row)]
+        for number, one, row in zip(numbers, shown, values, strict=True)
     ]
     return [[*header, *inputs], *rows]
 
@@ -202,8 +226,10 @@ def usage(path: Path, model: Any, schema: Schema, source: Source) -> dict[str, s
     file, onnx = shlex.quote(path.name), shlex.quote(path.with_suffix(".onnx").name)
     arguments = " ".join([file, shlex.quote(table), *given])
     if isinstance(model, TableNetwork):
-        python = f"import quadric\n\nnetwork = quadric.load({path.name!r})\n"
-        python += f"network.forward(X)  # the columns {listed(map(repr, schema.names))}"
+        python = (
+            f"import quadric\n\nnetwork = quadric.load({path.name!r})\n"
+            f"network.forward(X)  # the columns {listed(map(repr, schema.names))}"
+        )
     else:
         names = "TableFormat, open_table, read_inputs" if given else "open_table, read_inputs"
         opened = f"open_table({table!r}, {written})" if given else f"open_table({table!r})"
@@ -239,22 +265,21 @@ def _figures(
     rows = np.sort(np.random.default_rng(0).permutation(len(X))[:MOST_DRAWN])
     data = X[rows], None if y is None else y[rows], schema.target
     names = ["boundaries" if schema.classes else "surface", "dependence"]
-    drawn = {name: _attempt(partial(model_figure, name, model, *data)) for name in names}
+    drawn = {name: _attempt(model_figure, name, model, *data) for name in names}
+    narrow = _attempt(plot_dependence, model, data[0], target=schema.target, columns=1)
+    drawn["dependence"]["narrow"] = narrow.get("image", "")
     if schema.classes:
         truth = np.array(schema.classes)[found.truth]
-        drawn["calibration"] = _attempt(
-            lambda: calibration_figure(found.predicted, truth, schema.classes)
-        )
+        for name, draw in CURVES.items():
+            drawn[name] = _attempt(draw, found.predicted, truth, schema.classes)
     else:
-        drawn["residuals"] = _attempt(
-            lambda: residuals_figure(found.predicted, found.truth, schema.target)
-        )
+        drawn["residuals"] = _attempt(residuals_figure, found.predicted, found.truth, schema.target)
     return drawn
 
 
-def _attempt(draw: Callable[[], Figure]) -> dict[str, str]:
+def _attempt(draw: Callable[..., Figure], *arguments: Any, **options: Any) -> dict[str, str]:
     try:
-        content = figure_bytes(draw(), ".png")
+        content = figure_bytes(draw(*arguments, **options), ".png")
     except (ValueError, TypeError) as error:
         return {"why_not": as_options(str(error))}
     return {"image": "data:image/png;base64," + base64.b64encode(content).decode()}

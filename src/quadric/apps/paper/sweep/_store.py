@@ -151,8 +151,8 @@ class Store(contextlib.AbstractContextManager["Store"]):
         """Return all runs of the recipe or study on this data, in the order of their tasks."""
         wanted = (recipe.key(), engine, checksum)
         with _explained(self.path):
-            runs = [run for key, run in self._read() if key == wanted]
-        return sorted(runs, key=lambda run: run.task)
+            runs = (run for key, run in self._read() if key == wanted)
+            return sorted(runs, key=lambda run: run.task)
 
     def _read(self) -> list[tuple[Key, Run]]:
         """Read and verify the runs of all recipes, without changing any file."""

@@ -35,7 +35,7 @@ from quadric.utils import one_blas_thread
 # Part of the key of every stored run. Increase it when a change (to the engine, the initial values
 # or the use of the seed) gives different numbers for the same task and recipe. Tasks that were run
 # with an older engine are then run again.
-ENGINE = "1"
+ENGINE = "2"
 
 # The note added to the error that ends a sweep.
 FAILED = "The error occurred in the run with {}. Finished runs are stored."

@@ -52,7 +52,11 @@ export class App {
 	}
 
 	get running() {
-		return this.stage.panels.some(({ run }) => run.state?.running);
+		return this.stage.panels.some(({ run }) => run.running);
+	}
+
+	get wanted() {
+		return this.stage.panels.some(({ run }) => run.wanted);
 	}
 
 	/** Takes the settings from the address; without any, shows XOR being solved. */
@@ -93,29 +97,33 @@ export class App {
 			this.settings.points = change.data === "points" ? noPoints() : null;
 			this.drawing.setActive(change.data === "points");
 		}
-		this.restart(this.running);
+		// What was learned is not lost while one draws: training is repeated with the new points.
+		const again = change.data === "points" && this.wanted;
+		if (again) this.settings.samples = this.stage.main.run.state?.samples ?? 0;
+		this.restart(this.wanted);
 	}
 
-	/** @param {boolean} run whether to train at once */
-	restart(run) {
+	/** @param {boolean} running whether to train at once */
+	restart(running) {
 		const { samples, compare } = this.settings;
 		const data = makeData(this.settings);
 		if (!same(this.data.names, data.names)) this.imported = null;
 		this.data = data;
 		this.settings = { ...this.settings, samples: 0 };
 		byId("column-picture").classList.toggle("side-by-side", compare);
-		this.stage.start(this.settings, data, { ...this.imported, samples });
-		if (run) this.stage.order("run");
+		this.stage.start(this.settings, data, { ...this.imported, samples, running });
 		this.showSettings();
 	}
 
 	showSettings() {
 		const { settings, data, stage, selected } = this;
 		const { net, problem } = stage.main.run;
-		this.controls.show(settings);
+		this.controls.show(settings, Boolean(data.values));
+		inputById("draw-toggle").disabled = Boolean(data.values); // drawn points have classes
 		inputById("compare").checked = settings.compare;
-		const single = lastLayer(net).outputs === 1;
-		this.network.show(settings, single ? [`${data.names[1]} or ${data.names[0]}`] : data.names);
+		const single = lastLayer(net).outputs === 1 && !data.values;
+		const outputNames = single ? [`${data.names[1]} or ${data.names[0]}`] : data.names;
+		this.network.show(settings, data.features, outputNames);
 		const exists = selected && selected[1] < (net.layers[selected[0]]?.outputs ?? 0);
 		this.select(exists ? selected : null);
 		this.drawing.showClasses();

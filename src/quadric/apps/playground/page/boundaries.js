@@ -6,7 +6,7 @@
 import { arcs } from "./arcs.js";
 import { inUnits, kind, onto, value } from "./conic.js";
 import { nearest } from "./nearest.js";
-import { lastLayer, outputs, predictedClass } from "./net.js";
+import { expanded, lastLayer, outputs, predictedClass } from "./net.js";
 
 const BISECTIONS = 40;
 
@@ -15,18 +15,8 @@ const BISECTIONS = 40;
  * @param {Network} net @param {number} k @returns {Conic}
  */
 export function neuronConic(net, k) {
-	const { W, b, Q, U, c } = net.layers[0];
-	const w0 = W[2 * k];
-	const w1 = W[2 * k + 1];
-	if (Q) return { Q: [Q[3 * k], Q[3 * k + 1], Q[3 * k + 2]], w: [w0, w1], b: b[k] };
-	if (!U || !c) return { Q: [0, 0, 0], w: [w0, w1], b: b[k] };
-	const u0 = U[2 * k];
-	const u1 = U[2 * k + 1];
-	return {
-		Q: [w0 * u0, (w0 * u1 + w1 * u0) / 2, w1 * u1],
-		w: [w0 * c[k] + u0 * b[k], w1 * c[k] + u1 * b[k]],
-		b: b[k] * c[k],
-	};
+	const { Q, w, b } = expanded(net.layers[0], k);
+	return { Q: [Q[0], Q[1], Q[2]], w: [w[0], w[1]], b };
 }
 
 /** Of all neurons of the first layer. @param {Network} net */
@@ -129,6 +119,10 @@ export function read(net, scaler, x, equal) {
 	const input = [(x[0] - mean[0]) / scale[0], (x[1] - mean[1]) / scale[1]];
 	const p = Array.from(outputs(net, input));
 	const predicted = predictedClass(lastLayer(net).z);
+	const { target } = scaler;
+	if (target) {
+		return { probabilities: [], value: p[0] * target[1] + target[0], predicted, nearest: null };
+	}
 	const probabilities = p.length === 1 ? [1 - p[0], p[0]] : p;
 	/** @type {Nearest | null} */
 	let best = null;
@@ -139,7 +133,7 @@ export function read(net, scaler, x, equal) {
 		if (!equal) [0, 1].forEach((j) => (point[j] = point[j] * scale[j] + mean[j]));
 		best = { distance, point, kind: kind(unitConic) };
 	}
-	return { probabilities, predicted, nearest: best };
+	return { probabilities, value: null, predicted, nearest: best };
 }
 
 /**

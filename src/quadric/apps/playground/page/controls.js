@@ -30,14 +30,15 @@ export class Controls {
 
 	/**
 	 * Settings without effect are disabled, but stay visible, so that nothing moves.
-	 * @param {Settings} settings
+	 * @param {Settings} settings @param {boolean} [regression]
 	 */
-	show(settings) {
+	show(settings, regression = false) {
 		for (const [name, write] of this.writers) write(settings[name]);
 		const { data, init, layers } = settings;
 		const own = ["xor", "points", "csv"].includes(data);
 		const idle = { noise: own, size: own, test: data === "xor", scale: init !== "normal" };
-		for (const [name, disabled] of Object.entries({ ...idle, activation: !layers.length })) {
+		const all = { ...idle, activation: !layers.length, output: regression };
+		for (const [name, disabled] of Object.entries(all)) {
 			byId(`setting-${name}`).toggleAttribute("disabled", disabled);
 		}
 	}

@@ -76,9 +76,8 @@ function toNumber(text, decimalComma) {
 
 /**
  * Which columns can be features, because they hold only numbers and empty values, and which can be
- * classes: at least two values, and no more than there are colors. The guess for two features and
- * the class is the last column that can be a class, preferably one without numbers, and the first
- * two other columns with numbers; -1 where there is none.
+ * classes: two to eight values. The guess for the target is the last column of classes that are no
+ * numbers, else the last column if it has many numbers (`isNumber`), else the last one of classes.
  * @param {Table} table
  */
 export function findColumns({ header, rows, decimalComma }) {
@@ -92,42 +91,50 @@ export function findColumns({ header, rows, decimalComma }) {
 		const count = new Set(given[i]).size;
 		return count >= 2 && count <= LIMITS.classes;
 	});
-	const target = possible.findLast((i) => !numeric.includes(i)) ?? possible.at(-1) ?? -1;
+	const last = columns.length - 1;
+	const many = numeric.includes(last) && !possible.includes(last);
+	const number = many || !possible.length ? numeric.at(-1) : -1;
+	const text = possible.findLast((i) => !numeric.includes(i));
+	const target = text ?? (many ? last : possible.at(-1)) ?? number ?? -1;
 	const [first = -1, second = -1] = numeric.filter((i) => i !== target);
-	return { numeric, possible, guess: [first, second, target] };
+	return { numeric, possible, guess: [first, second, target], isNumber: target === number };
 }
 
 /**
  * The points of three columns. Rows with an empty value are skipped and counted. Throws an Error
  * with the line number of a value that is not a number.
  * @param {Table} table @param {[number, number]} features @param {number} target
+ * @param {boolean} [isNumber] whether the target is a number, and not a class
  * @returns {Data & {skipped: number}}
  */
-export function tableData(table, features, target) {
+export function tableData(table, features, target, isNumber = false) {
 	const { header, rows, lines, decimalComma } = table;
 	const columns = [...features, target];
 	const complete = [...rows.keys()].filter((i) => columns.every((c) => rows[i][c].trim() !== ""));
+	const skipped = rows.length - complete.length;
+	/** @param {number} i @param {number} column */
+	const numberAt = (i, column) => {
+		const value = toNumber(rows[i][column], decimalComma);
+		const problem = `${header[column]} is "${rows[i][column].trim()}", not a number`;
+		expect(!Number.isNaN(value), `Line ${lines[i]}: ${problem}.`);
+		return value;
+	};
+	const X = Float64Array.from(
+		complete.flatMap((i) => features.map((column) => numberAt(i, column))),
+	);
+	const found = { X, features: features.map((column) => header[column]), skipped };
+	if (isNumber) {
+		const values = Float64Array.from(complete, (i) => numberAt(i, target));
+		const varies = new Set(values).size > 1;
+		expect(varies, `Choose a target with different values; "${header[target]}" has one.`);
+		return { ...found, values, classes: new Int32Array(values.length), names: [header[target]] };
+	}
 	const labels = complete.map((i) => rows[i][target].trim());
 	const names = sortedNames(new Set(labels));
 	const wanted = `Choose a column with 2 to ${LIMITS.classes} different values as the class`;
 	const fits = names.length >= 2 && names.length <= LIMITS.classes;
 	expect(fits, `${wanted}; "${header[target]}" has ${names.length}.`);
-	const X = new Float64Array(2 * complete.length);
-	complete.forEach((i, row) => {
-		features.forEach((column, j) => {
-			const value = toNumber(rows[i][column], decimalComma);
-			const problem = `${header[column]} is "${rows[i][column].trim()}", not a number`;
-			expect(!Number.isNaN(value), `Line ${lines[i]}: ${problem}.`);
-			X[2 * row + j] = value;
-		});
-	});
-	return {
-		X,
-		classes: Int32Array.from(labels, (label) => names.indexOf(label)),
-		names,
-		features: features.map((column) => header[column]),
-		skipped: rows.length - complete.length,
-	};
+	return { ...found, names, classes: Int32Array.from(labels, (label) => names.indexOf(label)) };
 }
 
 /**
@@ -148,11 +155,11 @@ export function isWholeNumber(name) {
 }
 
 /**
- * The data as CSV, with the class, and whether the sample belongs to the training or the test set.
+ * The data as CSV, with the class or target, and whether a sample is for training or for testing.
  * Names that a spreadsheet would evaluate get an apostrophe, as in Python.
  * @param {Data} data @param {Iterable<number>} [test] rows of the test set
  */
-export function writeCsv({ X, classes, names, features }, test = []) {
+export function writeCsv({ X, classes, names, features, values }, test = []) {
 	/** @param {string} text */
 	const quote = (text) => {
 		const isFormula = /^[=+\-@\t\r\n]/.test(text) && Number.isNaN(toNumber(text, false));
@@ -161,7 +168,10 @@ export function writeCsv({ X, classes, names, features }, test = []) {
 	};
 	const isTest = new Set(test);
 	const rows = Array.from(classes, (k, i) => {
-		return [X[2 * i], X[2 * i + 1], quote(names[k]), isTest.has(i) ? "test" : "train"].join(",");
+		const target = values ? values[i] : quote(names[k]);
+		return [X[2 * i], X[2 * i + 1], target, isTest.has(i) ? "test" : "train"].join(",");
 	});
-	return [[...features.map(quote), "class", "set"].join(","), ...rows, ""].join("\n");
+	return [[...features.map(quote), values ? "target" : "class", "set"].join(","), ...rows, ""].join(
+		"\n",
+	);
 }

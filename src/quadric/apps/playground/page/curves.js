@@ -12,16 +12,24 @@ export class Chart {
 	constructor(title) {
 		this.title = title;
 		this.isLoss = title === "Loss";
+		this.regression = false;
+		this.heading = make("strong", {}, title);
 		this.values = make("div", { class: "legend" });
 		this.canvas = make("canvas", { role: "img" });
-		const head = make("div", { class: "chart-head" }, make("strong", {}, title), this.values);
+		const head = make("div", { class: "chart-head" }, this.heading, this.values);
 		byId("curves").append(make("div", { class: "chart" }, head, this.canvas));
 	}
 
-	/** @param {Series[]} series one without a name, or several with names */
-	show(series) {
-		const { isLoss, values, title } = this;
-		const write = isLoss ? lossText : percent;
+	/**
+	 * @param {Series[]} series one without a name, or several with names
+	 * @param {boolean} regression whether R² takes the place of the accuracy
+	 */
+	show(series, regression) {
+		const { isLoss, values } = this;
+		this.regression = regression;
+		const title = isLoss || !regression ? this.title : "R²";
+		setText(this.heading, title);
+		const write = isLoss ? lossText : regression ? rSquared : percent;
 		const entries = series.flatMap(({ name, color, loss, accuracy }) => {
 			const { train, test } = isLoss ? loss : accuracy;
 			const first = { color, style: "", text: `${name || "train"} ${write(train)}` };
@@ -52,7 +60,8 @@ export class Chart {
 		const epochs = Math.max(1, ...series.map(({ curve }) => curve[curve.length - 5] ?? 0));
 		const top = isLoss ? highest(series) : 1;
 		const toX = (/** @type {number} */ epoch) => LEFT + (width * epoch) / epochs;
-		const toY = (/** @type {number} */ value) => TOP + height * (1 - Math.min(value, top) / top);
+		const toY = (/** @type {number} */ value) =>
+			TOP + height * (1 - Math.min(Math.max(value, 0), top) / top);
 		context.font = "12px system-ui, 'Segoe UI', sans-serif";
 		context.textBaseline = "middle";
 		context.textAlign = "right";
@@ -60,7 +69,8 @@ export class Chart {
 			context.fillStyle = themeColor("--line");
 			context.fillRect(LEFT, Math.round(toY(value)), width, 1);
 			context.fillStyle = themeColor("--muted");
-			context.fillText(isLoss ? number(value) : `${100 * value}%`, LEFT - 6, toY(value));
+			const plain = isLoss || this.regression;
+			context.fillText(plain ? number(value) : `${100 * value}%`, LEFT - 6, toY(value));
 		}
 		context.textAlign = "center";
 		for (const epoch of ticks(0, epochs, Math.max(2, width / 90)).filter(Number.isInteger)) {
@@ -100,6 +110,9 @@ export function percent(share) {
 	if (share === 0 || share === 1) return `${100 * share}%`;
 	return `${Math.min(99.9, Math.max(0.1, 100 * share)).toFixed(1)}%`;
 }
+
+/** Rounding never turns it into 1. @param {number} value */
+export const rSquared = (value) => number(value < 1 ? Math.min(value, 0.9999) : value, 4);
 
 /** The test accuracy, or the training accuracy without test points. @param {State | null} state */
 export function score(state) {

@@ -1,4 +1,4 @@
-/** Points in the plane with classes. */
+/** Points in the plane with classes, or with a number to predict. */
 
 import { Random } from "./random.js";
 
@@ -68,6 +68,15 @@ const SHAPES = {
 	],
 };
 
+/** Targets of the points of a square, for regression. @type {Record<string, (x: number, y: number) => number>} */
+const SURFACES = {
+	saddle: (x, y) => x * y,
+	hills: (x, y) => 3 * bump(x - 1, y - 0.5) + 2 * bump(x + 1, y + 1) - 3 * bump(x + 0.8, y - 1),
+};
+
+/** @param {number} x @param {number} y */
+const bump = (x, y) => Math.exp(-1.5 * (x * x + y * y));
+
 /**
  * The user's own points, or `size` points of a data set; XOR always has its four points. `noise`
  * lies between 0 and 1, and at 0.2 the six clusters are those of the paper.
@@ -77,6 +86,13 @@ export function makeData({ data, points, noise, seed, size }) {
 	if (points) return points;
 	if (data === "xor") return toData([-1, -1, 1, -1, -1, 1, 1, 1], [0, 1, 1, 0], 2);
 	const random = new Random(seed, "data");
+	if (data in SURFACES) {
+		const X = Float64Array.from({ length: 2 * size }, () => 4 * random.uniform() - 2);
+		const values = new Float64Array(size).map((_, i) => {
+			return SURFACES[data](X[2 * i], X[2 * i + 1]) + noise * random.normal();
+		});
+		return { ...toData(X, new Int32Array(size), 1), names: ["y"], values };
+	}
 	const [count, deviation, draw] = SHAPES[data];
 	const X = new Float64Array(2 * size);
 	const classes = new Int32Array(size);

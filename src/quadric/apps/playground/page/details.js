@@ -8,10 +8,8 @@ import { number } from "./view.js";
 export function showDetails({ net, scaler, data }, selected) {
 	const place = byId("details");
 	const layer = selected && net.layers[selected[0]];
-	if (!layer) {
-		place.textContent = "Choose a neuron under the picture to see its weights, equation and axes.";
-		return;
-	}
+	byId("neuron").hidden = !layer;
+	if (!layer) return;
 	const [l, k] = selected;
 	const title = l === net.layers.length - 1 ? "Output" : `Hidden layer ${l + 1}`;
 	const first = l === 0;
@@ -27,7 +25,7 @@ export function showDetails({ net, scaler, data }, selected) {
 
 /** @param {Conic} conic @param {string[]} features */
 function conicFacts(conic, features) {
-	const facts = [["Boundary", kind(conic)]];
+	const facts = [["Where z = 0", kind(conic)]];
 	const middle = center(conic);
 	if (middle) facts.push(["Center", `(${middle.map((x) => number(x)).join(", ")})`]);
 	for (const { direction, halfLength } of axes(conic)) {

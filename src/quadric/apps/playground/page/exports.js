@@ -1,16 +1,14 @@
 /** Downloads, the Python lines and the link. */
 import { writeCsv } from "./csv.js";
-import { byId, dialogById, inputById, onClick, setText } from "./dom.js";
+import { byId, dialogById, inputById, make, onClick, setText } from "./dom.js";
 import { messageOf } from "./expect.js";
 import { writeModel } from "./model_writer.js";
 
 /** @param {BlobPart} content @param {string} name */
 function download(content, name) {
-	const link = document.createElement("a");
-	link.href = URL.createObjectURL(new Blob([content]));
-	link.download = name;
-	link.click();
-	setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+	const href = URL.createObjectURL(new Blob([content]));
+	make("a", { href, download: name }).click();
+	setTimeout(() => URL.revokeObjectURL(href), 10000);
 }
 
 /** False where the browser forbids it, for example on plain http. @param {string} text */
@@ -43,7 +41,10 @@ export function connectExports(app) {
 			}
 		});
 	}
-	const python = () => pythonLines(app.settings, app.stage.main.run.state?.epoch);
+	const python = () => {
+		const epochs = app.stage.main.run.state?.epoch;
+		return app.data.values ? PYTHON_REGRESSION : pythonLines(app.settings, epochs);
+	};
 	onClick("export-button", () => {
 		setText(byId("python-lines"), python());
 		note(app.settings.compare ? "Side by side: the quadratic network is exported." : "");
@@ -73,8 +74,15 @@ function modelBytes({ stage, settings, data }, which) {
 	const { run } = stage.main;
 	const scaler = settings.standardize ? run.scaler : null;
 	const { names: classes, features } = data;
-	return writeModel({ net: run[which], scaler, classes, features });
+	return writeModel({ net: run[which], scaler, classes, features, target: run.scaler.target });
 }
+
+const PYTHON_REGRESSION = `from quadric import load
+from sklearn.base import clone
+
+model = load("model.quadric")  # predicts in the units of data.csv
+anew = clone(model)  # the same layers: anew.fit(X, y) trains them by L-BFGS
+`;
 
 /**
  * Python code that continues from the exported initial weights with the page's settings, for the
@@ -91,13 +99,13 @@ import numpy as np
 from quadric import load
 
 with open("data.csv", newline="", encoding="utf-8") as file:
-    rows = list(csv.reader(file))[1:]  # without the names of the columns
+    rows = list(csv.reader(file))[1:]
 X = np.array([row[:2] for row in rows], dtype=float)
 # names like '=1+1 were written with an apostrophe
 labels = np.array([re.sub(r"^'(?=[-=+@\\s])", "", row[2]) for row in rows])
 train = np.array([row[3] == "train" for row in rows])
 
-model = load("initial.quadric")  # the initial weights
+model = load("initial.quadric")
 network = ${classifier}.network_
 Y = (labels[:, None] == ${classifier}.classes_.astype(str)).astype(float)
 Y = Y[:, -network.n_outputs :]  # for two classes and a sigmoid, the output of the second class

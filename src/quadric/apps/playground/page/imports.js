@@ -63,25 +63,33 @@ export class Imports {
 	/** Shows the choice of columns. @param {string} text */
 	readCsv(text) {
 		const table = parseCsv(text);
-		const { numeric, possible, guess } = findColumns(table);
+		const { numeric, possible, guess, isNumber } = findColumns(table);
 		const target = `one with 2 to ${LIMITS.classes} different values as the class`;
-		const fits = numeric.length >= 2 && possible.length > 0;
-		expect(fits, `The file needs two columns of numbers as features, and ${target}.`);
+		const fits = numeric.length >= 2 && (possible.length > 0 || numeric.length > 2);
+		const needed = `The file needs two columns of numbers as features, and ${target}`;
+		expect(fits, `${needed}, or a third column of numbers as the target.`);
 		const chosen = ["first", "second", "target"].map((name, i) => {
 			const select = make("select", { id: `csv-${name}` });
-			for (const column of i < 2 ? numeric : possible) {
-				select.append(make("option", { value: column }, table.header[column]));
-			}
-			select.value = String(guess[i]);
+			const add = (/** @type {number[]} */ columns, kind = "", remark = "") => {
+				for (const one of columns) {
+					select.append(make("option", { value: one + kind }, table.header[one] + remark));
+				}
+			};
+			add(i < 2 ? numeric : possible);
+			if (i === 2) add(numeric, "n", " (a number)");
+			select.value = `${guess[i]}${i === 2 && isNumber ? "n" : ""}`;
 			return select;
 		});
-		const labels = ["First feature", "Second feature", "Class"];
+		const labels = ["First feature", "Second feature", "Class or target"];
 		const fields = chosen.map((select, i) => make("label", { class: "field" }, labels[i], select));
 		const click = () =>
 			this.attempt(() => {
-				const [a, b, c] = chosen.map((select) => Number(select.value));
+				const [a, b, c] = chosen.map((select) => parseInt(select.value));
 				expect(a !== b, "The two features are the same column; choose another one.");
-				const { skipped, ...data } = tableData(table, [a, b], c);
+				const regression = chosen[2].value.endsWith("n");
+				const apart = !regression || (a !== c && b !== c);
+				expect(apart, "The target is also a feature; choose another one.");
+				const { skipped, ...data } = tableData(table, [a, b], c, regression);
 				this.app.useData(data, skipped ? `Left out because of empty values: ${skipped} rows.` : "");
 				this.dialog.close();
 			});

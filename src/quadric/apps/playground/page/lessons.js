@@ -15,10 +15,10 @@ const most = (share) => ({
 const four = { goal: "All 4 points right", reached: allRight };
 
 /** @type {Partial<Settings>} */
-const clusters = { data: "clusters", size: 600, speed: 10000 };
+const clusters = { data: "clusters", size: 600 };
 
 /** @type {Partial<Settings>} */
-const bullseye = { data: "bullseye", output: "softmax", speed: 10000 };
+const bullseye = { data: "bullseye", output: "softmax" };
 
 /** @type {Lesson[]} */
 export const LESSONS = [
@@ -36,7 +36,7 @@ export const LESSONS = [
 			},
 			{
 				text: [
-					"Choose the neuron's thumbnail under the picture to read its weights.",
+					"Choose the neuron in the network to read its weights.",
 					"The entry of Q for x1 and x2 is by far the largest. It multiplies x1·x2, whose sign is exactly XOR.",
 				],
 				settings: { samples: 800 },
@@ -48,7 +48,7 @@ export const LESSONS = [
 					"The same neuron on noisy points. Hollow points are not trained on; they test what was learned.",
 					"Hover over any point to see its probabilities and its exact distance to the curve.",
 				],
-				settings: { data: "noisy-xor", speed: 1000 },
+				settings: { data: "noisy-xor" },
 				...most(0.95),
 			},
 		],
@@ -100,7 +100,7 @@ export const LESSONS = [
 				text: [
 					"All three kinds on circles, from the same seed. Only the quadratic neuron draws the circle.",
 				],
-				settings: { data: "circles", compare: true, speed: 1000 },
+				settings: { data: "circles", compare: true },
 				goal: "20 epochs trained",
 				reached: ({ epoch }) => epoch >= 20,
 			},
@@ -120,7 +120,7 @@ export const LESSONS = [
 			},
 			{
 				text: ["Two lines cannot enclose anything. On the bull's eye, reduced neurons fail."],
-				settings: { data: "bullseye", lastKind: "reduced", speed: 1000 },
+				settings: { data: "bullseye", lastKind: "reduced" },
 				goal: "20 epochs trained, and still not solved",
 				reached: (facts) => facts.epoch >= 20 && score(facts) < 0.9,
 			},

@@ -7,7 +7,14 @@ import { CONTROLS, DEFAULTS, KINDS, LIMITS } from "./settings.js";
 
 const OWN_DATA = ["points", "csv"];
 /** @type {string[]} */
-const NAMES = [...CONTROLS.map(({ name }) => name), "layers", "names", "features", "points"];
+const NAMES = [
+	...CONTROLS.map(({ name }) => name),
+	"layers",
+	"names",
+	"features",
+	"target",
+	"points",
+];
 
 /**
  * The hash without "#". It is not complete if there are too many points for a link.
@@ -27,8 +34,9 @@ export function toHash(settings) {
 	if (needed && complete) {
 		parts.push(`names=${needed.names.map(encodeURIComponent).join(",")}`);
 		parts.push(`features=${needed.features.map(encodeURIComponent).join(",")}`);
-		const { X, classes } = needed;
-		const points = Array.from(classes, (k, i) => `${X[2 * i]},${X[2 * i + 1]},${k}`);
+		const { X, classes, values } = needed;
+		if (values) parts.push("target=number");
+		const points = Array.from(values ?? classes, (k, i) => `${X[2 * i]},${X[2 * i + 1]},${k}`);
 		parts.push(`points=${points.join(";")}`);
 	}
 	return { hash: parts.join("&"), complete };
@@ -109,6 +117,7 @@ function parseLayers(text) {
 function parsePoints(values) {
 	const names = decoded(values.get("names"));
 	const features = decoded(values.get("features"));
+	const isNumber = values.get("target") === "number" && names.length === 1;
 	const lines = values.get("points")?.split(";") ?? [];
 	const rows = lines.filter(Boolean).map((row) => row.split(",").map(parseNumber));
 	const valid =
@@ -116,10 +125,14 @@ function parsePoints(values) {
 		names.length <= LIMITS.classes &&
 		features.length === 2 &&
 		rows.length <= LIMITS.linkedPoints &&
-		rows.every((row) => row.length === 3 && row.every(Number.isFinite) && row[2] in names);
+		rows.every((row) => row.length === 3 && row.every(Number.isFinite)) &&
+		(isNumber || rows.every((row) => row[2] in names));
 	if (!valid) return null;
 	const X = Float64Array.from(rows.flatMap(([x, y]) => [x, y]));
-	return { X, classes: Int32Array.from(rows, ([, , k]) => k), names, features };
+	const last = rows.map((row) => row[2]);
+	if (!isNumber) return { X, classes: Int32Array.from(last), names, features };
+	const classes = new Int32Array(rows.length);
+	return { X, classes, names, features, values: Float64Array.from(last) };
 }
 
 /** @param {string} [list] */

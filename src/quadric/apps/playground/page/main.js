@@ -4,7 +4,7 @@ import { byId, dialogById, inputById, make, onClick } from "./dom.js";
 import { connectExports } from "./exports.js";
 import { Imports } from "./imports.js";
 
-const app = new App();
+export const app = new App();
 
 /** Button, key, description and action. @type {[string, string, string, () => void][]} */
 const actions = [

@@ -1,30 +1,33 @@
 /**
  * Networks as `.quadric` files.
  *
- * The page writes a QuadraticClassifier, or a Pipeline of a StandardScaler and a
- * QuadraticClassifier if the features are standardized. So in Python the file has predict and
- * predict_proba, takes the user's units, and works with every command.
+ * The page writes a QuadraticClassifier or a QuadraticRegressor, in a Pipeline with a StandardScaler
+ * if the features are standardized, so that the file has predict and the user's units in Python.
  */
 
 import { isWholeNumber, sortedNames } from "./csv.js";
 import { expect } from "./expect.js";
-import { fieldSize, FIELDS, lastLayer } from "./net.js";
+import { emptyNetwork, expanded, fieldSize, FIELDS, lastLayer } from "./net.js";
 import { writeContainer } from "./safetensors.js";
 
 /** @param {Model} model */
-export async function writeModel({ net, scaler, classes, features }) {
+export async function writeModel({ net, scaler, classes, features, target }) {
 	const isSorted = sortedNames(classes).every((name, k) => name === classes[k]);
 	expect(isSorted, "Python needs the names of the classes in alphabetical order. Rename them.");
 	/** @type {Tensors} */
 	const tensors = new Map();
 	/** @type {Store} */
 	const store = (name, dtype, { buffer, byteOffset, byteLength }, shape) => {
-		const bytes = new Uint8Array(buffer, byteOffset, byteLength);
+		// a copy, because training goes on while the file is hashed
+		const bytes = new Uint8Array(buffer, byteOffset, byteLength).slice();
 		tensors.set(name, { dtype, shape: shape ?? [bytes.length], bytes });
 		return name;
 	};
-	const classifier = describeClassifier(net, classes, scaler ? "steps.1." : "", store);
-	const model = scaler ? describePipeline(scaler, classifier, store) : classifier;
+	const path = scaler ? "steps.1." : "";
+	const last = target
+		? describeEstimator("QuadraticRegressor", inUnitsOfTarget(net, target), path, store)
+		: describeClassifier(net, classes, path, store);
+	const model = scaler ? describePipeline(scaler, last, store) : last;
 	const versions = { playground: "1" };
 	return writeContainer({ extra: { columns: features }, model, versions }, tensors);
 }
@@ -35,6 +38,20 @@ export async function writeModel({ net, scaler, classes, features }) {
  * @param {Store} store
  */
 function describeClassifier(net, classes, path, store) {
+	const classifier = describeEstimator("QuadraticClassifier", net, path, store);
+	const classes_ = describeClasses(classes, `${path}classes_`, store);
+	return { ...classifier, facts: { ...classifier.facts, multilabel: false, classes_ } };
+}
+
+/** @type {Record<string, string>} by the last activation */
+const LOSSES = {
+	softmax: "cross_entropy",
+	logistic: "binary_cross_entropy",
+	identity: "squared_error",
+};
+
+/** @param {string} name @param {Network} net @param {string} path @param {Store} store */
+function describeEstimator(name, net, path, store) {
 	net.layers.forEach((layer, l) => {
 		for (const field of FIELDS[layer.kind]) {
 			const values = /** @type {Float64Array} */ (layer[field]);
@@ -46,16 +63,15 @@ function describeClassifier(net, classes, path, store) {
 	const hidden = net.layers.slice(0, -1);
 	return {
 		type: "fitted",
-		class: "QuadraticClassifier",
+		class: name,
 		parameters: {
 			activation: hidden[0]?.activation ?? "tanh",
 			hidden_layer_sizes: tuple(hidden.map((layer) => layer.outputs)),
 			layer_kinds: tuple(net.layers.map((layer) => layer.kind)),
-			loss: lastLayer(net).activation === "softmax" ? "cross_entropy" : "binary_cross_entropy",
+			loss: LOSSES[lastLayer(net).activation],
 		},
 		facts: {
-			...{ _alpha: 0, multilabel: false, n_iter_: 0, t_: 0 },
-			classes_: describeClasses(classes, `${path}classes_`, store),
+			...{ _alpha: 0, n_iter_: 0, t_: 0 },
 			loss_curve_: {
 				type: "floats",
 				tensor: store(`${path}loss_curve_`, "F64", new Float64Array(0)),
@@ -70,8 +86,30 @@ function describeClassifier(net, classes, path, store) {
 	};
 }
 
-/** @param {Scaler} scaler @param {object} classifier @param {Store} store */
-function describePipeline({ mean, scale }, classifier, store) {
+/**
+ * The network that computes scale z + mean. Its output is not reduced, because a product of two
+ * lines plus a number is in general not such a product.
+ * @param {Network} net @param {Point} target @returns {Network}
+ */
+function inUnitsOfTarget(net, [mean, scale]) {
+	const { kind } = lastLayer(net);
+	const found = emptyNetwork(net.inputs, [
+		...net.layers.slice(0, -1),
+		{ kind: kind === "reduced" ? "quadratic" : kind, outputs: 1, activation: "identity" },
+	]);
+	net.layers.slice(0, -1).forEach((layer, l) => {
+		for (const field of FIELDS[layer.kind]) found.layers[l][field]?.set(layer[field] ?? []);
+	});
+	const last = lastLayer(found);
+	const { Q, w, b } = expanded(lastLayer(net), 0);
+	last.W.set(w.map((x) => scale * x));
+	last.Q?.set(Q.map((x) => scale * x));
+	last.b[0] = scale * b + mean;
+	return found;
+}
+
+/** @param {Scaler} scaler @param {{class: string}} last @param {Store} store */
+function describePipeline({ mean, scale }, last, store) {
 	const facts = { mean_: mean, scale_: scale, var_: scale.map((one) => one * one) };
 	const described = Object.entries(facts).map(([name, values]) => {
 		const tensor = store(`steps.0.${name}`, "F64", Float64Array.from(values), [2]);
@@ -83,7 +121,7 @@ function describePipeline({ mean, scale }, classifier, store) {
 		parameters: { with_mean: true, with_std: true },
 		facts: { ...Object.fromEntries(described), n_features_in_: 2, n_samples_seen_: 1 },
 	};
-	const steps = [tuple(["standardscaler", scaler]), tuple(["quadraticclassifier", classifier])];
+	const steps = [tuple(["standardscaler", scaler]), tuple([last.class.toLowerCase(), last])];
 	return { type: "fitted", class: "Pipeline", parameters: { steps }, facts: {} };
 }
 

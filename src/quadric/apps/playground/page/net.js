@@ -60,6 +60,48 @@ export function copyNetwork(net, theta = net.theta) {
 	return copy;
 }
 
+/**
+ * Neuron k as the polynomial x'Qx + w'x + b, with Q as a triangle; for reduced neurons, the product
+ * of the lines w'x + b and u'x + c.
+ * @param {Layer} layer @param {number} k
+ */
+export function expanded({ inputs: n, W, b, Q, U, c }, k) {
+	const size = (n * (n + 1)) / 2;
+	const w = W.slice(k * n, (k + 1) * n);
+	const triangle = Q ? Q.slice(k * size, (k + 1) * size) : new Float64Array(size);
+	if (!U || !c) return { Q: triangle, w, b: b[k] };
+	const u = U.subarray(k * n, (k + 1) * n);
+	let q = 0;
+	for (let i = 0; i < n; i++) {
+		for (let j = i; j < n; j++) triangle[q++] = (w[i] * u[j] + w[j] * u[i]) / 2;
+	}
+	return { Q: triangle, w: w.map((x, i) => x * c[k] + u[i] * b[k]), b: b[k] * c[k] };
+}
+
+/**
+ * For neuron k and input i (at k n + i), the coefficient of largest size among the terms of the
+ * neuron's polynomial that contain the input: x_i, x_i^2 and x_i x_j.
+ * @param {Layer} layer
+ */
+export function strengths(layer) {
+	const { inputs: n, outputs: m } = layer;
+	const found = new Float64Array(m * n);
+	for (let k = 0; k < m; k++) {
+		const { Q, w } = expanded(layer, k);
+		/** @param {number} i @param {number} value */
+		const offer = (i, value) => {
+			if (Math.abs(value) > Math.abs(found[k * n + i])) found[k * n + i] = value;
+		};
+		let q = 0;
+		for (let i = 0; i < n; i++) {
+			offer(i, w[i]);
+			offer(i, Q[q++]);
+			for (let j = i + 1; j < n; j++, q++) for (const one of [i, j]) offer(one, 2 * Q[q]);
+		}
+	}
+	return found;
+}
+
 /** @param {Network} net */
 export const lastLayer = ({ layers }) => layers[layers.length - 1];
 

@@ -33,7 +33,8 @@ function sampleLoss({ activation, z }, Y, target) {
 }
 
 /**
- * The mean loss and the share of samples whose predicted class is right, NaN without samples.
+ * The mean loss and the share of samples whose predicted class is right, or R² for a number; NaN
+ * without samples.
  * @param {Network} net @param {Float64Array} X @param {Float64Array} Y @param {Int32Array} [rows]
  */
 export function evaluate(net, X, Y, rows) {
@@ -41,15 +42,23 @@ export function evaluate(net, X, Y, rows) {
 	const count = rows ? rows.length : X.length / net.inputs;
 	let loss = 0;
 	let right = 0;
+	let [sum, squares] = [0, 0];
 	for (let i = 0; i < count; i++) {
 		const row = rows ? rows[i] : i;
 		const at = row * last.outputs;
 		forward(net, X, row * net.inputs);
 		loss += sampleLoss(last, Y, at);
+		if (last.activation === "identity") {
+			sum += Y[at];
+			squares += Y[at] * Y[at];
+			continue;
+		}
 		const found = predictedClass(last.z);
 		if (last.outputs > 1 ? Y[at + found] === 1 : Y[at] === found) right++;
 	}
-	return { loss: loss / count, accuracy: right / count };
+	loss /= count;
+	if (last.activation !== "identity") return { loss, accuracy: right / count };
+	return { loss, accuracy: 1 - (2 * loss) / (squares / count - (sum / count) ** 2) };
 }
 
 /** @param {Network} net updated in place @param {TrainerOptions} options @returns {Trainer} */

@@ -15,11 +15,18 @@ const CLASS_COLORS = [
 /** Blue for positive and orange for negative values. */
 export const SIGN_COLORS = { positive: CLASS_COLORS[0], negative: CLASS_COLORS[5] };
 
+/** The color of a number, weak in the middle of the range. @param {number} value @param {Point} range */
+export function valueColor(value, [low, high]) {
+	const share = (2 * (value - low)) / (high - low || 1) - 1; // from -1 to 1
+	const { positive, negative } = SIGN_COLORS;
+	return { color: share > 0 ? positive : negative, opacity: 0.85 * Math.min(1, Math.abs(share)) };
+}
+
 /** Lines of the three networks that are compared. */
 export const KIND_COLORS = { linear: "--strong-line", quadratic: "--accent", reduced: "--warn" };
 
 /** @param {number[]} color */
-export const css = ([r, g, b]) => `rgb(${r} ${g} ${b})`;
+export const css = ([r, g, b], opacity = 1) => `rgb(${r} ${g} ${b} / ${opacity})`;
 
 /** @param {number} k */
 export const classColor = (k) => CLASS_COLORS[k % CLASS_COLORS.length];
@@ -29,6 +36,9 @@ export function lineColor(k) {
 	const share = Number(themeColor("--lighten"));
 	return css(classColor(k).map((value) => Math.round(value + share * (255 - value))));
 }
+
+/** Of a line for a positive or negative value. @param {number} value */
+export const signColor = (value) => lineColor(value > 0 ? 0 : 5);
 
 /** @type {CSSStyleDeclaration | undefined} */
 let theme;

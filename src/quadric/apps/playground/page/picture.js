@@ -7,7 +7,7 @@
 import { noPoints } from "./datasets.js";
 import { make, sharpContext, showPixels, stroke } from "./dom.js";
 import { nearestOf, placeLabels } from "./labels.js";
-import { classColor, css, lineColor, marker, themeColor } from "./palette.js";
+import { classColor, css, lineColor, marker, themeColor, valueColor } from "./palette.js";
 import { number, ticks } from "./view.js";
 
 const FONT = "px system-ui, 'Segoe UI', Roboto, sans-serif";
@@ -21,7 +21,7 @@ export class Picture {
 		this.lines = make("canvas");
 		this.overlay = make("canvas");
 		this.probe = make("div", { class: "probe", hidden: "" });
-		const hint = "Choose Draw points and click here: at least two classes are needed.";
+		const hint = "Choose Draw points, then click or drag here: at least two classes are needed.";
 		this.empty = make("p", { class: "empty-text", hidden: "" }, hint);
 		this.frame = make(
 			"div",
@@ -34,6 +34,8 @@ export class Picture {
 		/** @type {View} */
 		this.view = { x0: -1, x1: 1, y0: -1, y1: 1, equal: true };
 		this.data = noPoints();
+		/** @type {Point | null} */
+		this.range = null;
 		/** @type {Set<number>} */
 		this.testRows = new Set();
 		/** @type {Painting | null} */
@@ -78,18 +80,28 @@ export class Picture {
 	}
 
 	/** The row of the nearest point, or -1. @param {Point} pixel @param {number} reach in pixels */
-	nearestRow([x, y], reach) {
-		const [row, distance] = nearestOf(this.placesOf(this.data.X), { x, y });
+	nearestRow([x, y], reach, X = this.data.X) {
+		const [row, distance] = nearestOf(this.placesOf(X), { x, y });
 		return distance < reach ? row : -1;
 	}
 
-	/** @param {Data} data @param {Iterable<number>} testRows @param {View} view */
-	setData(data, testRows, view) {
+	/**
+	 * @param {Data} data @param {Point | null} range of the target, for regression
+	 * @param {Iterable<number>} testRows @param {View} view
+	 */
+	setData(data, range, testRows, view) {
 		this.data = data;
+		this.range = range;
 		this.testRows = new Set(testRows);
 		this.view = view;
 		this.labelPlaces.clear();
 		this.redraw();
+	}
+
+	hideCursor() {
+		this.cursor = null;
+		this.probe.hidden = true;
+		sharpContext(this.overlay);
 	}
 
 	/** @param {Painting | null} painting */
@@ -125,8 +137,8 @@ export class Picture {
 		const { lines, selectedLine } = this.painting;
 		if (selectedLine) this.drawLine(context, selectedLine, themeColor("--text"), 1.75, [6, 5]);
 		for (const line of lines) {
-			const [color, other] = line.classes.map(lineColor);
-			this.drawLine(context, line, color, line.kind ? 3 : 2);
+			const [color = themeColor("--text"), other] = line.classes.map(lineColor);
+			this.drawLine(context, line, color, line.label ? 1.25 : line.kind ? 3 : 2);
 			// A tie belongs to both classes: dashes of one color on a line of the other.
 			if (other) stroke(context, other, 3, [9, 9]);
 		}
@@ -157,13 +169,14 @@ export class Picture {
 		context.font = `13${FONT}`;
 		context.textAlign = "center";
 		context.textBaseline = "middle";
-		const labels = lines.flatMap(({ classes, kind, arcs }) => {
-			if (kind === null) return [];
+		const labels = lines.flatMap(({ classes, kind, arcs, label }) => {
+			if (kind === null && !label) return [];
 			const names = classes.map((k) => this.data.names[k]).join(", ");
-			const text = lines.length === 1 ? kind : `${names}: ${kind}`;
+			const text = label ?? (lines.length === 1 ? String(kind) : `${names}: ${kind}`);
 			const places = arcs.flatMap((arc) => this.placesOf(arc));
 			const width = context.measureText(text).width + 16;
-			return { key: classes.join(), text, color: lineColor(classes[0]), places, width };
+			const color = label ? themeColor("--strong-line") : lineColor(classes[0]);
+			return { key: label ?? classes.join(), text, color, places, width };
 		});
 		const placed = placeLabels(labels, this.labelPlaces, this.width, this.height, this.avoid);
 		for (const { text, x, y, width, color } of placed) {
@@ -204,13 +217,20 @@ export class Picture {
 
 	drawPoints() {
 		const context = sharpContext(this.points);
-		const { X, classes } = this.data;
+		const { X, classes, values } = this.data;
+		const { range } = this;
 		const radius = classes.length <= 20 ? 8.5 : classes.length <= 600 ? 4.5 : 3.2;
 		const places = this.placesOf(X);
 		const stride = Math.ceil(places.length / MOST_AVOIDED);
 		this.avoid = places.filter((_, i) => i % stride === 0);
 		places.forEach(({ x, y }, i) => {
 			const test = this.testRows.has(i);
+			if (values && range) {
+				const { color, opacity } = valueColor(values[i], range);
+				marker(context, test ? 1 : 0, x, y, radius); // a square for a test point
+				for (context.fillStyle of [themeColor("--card"), css(color, opacity)]) context.fill();
+				return stroke(context, themeColor("--muted"), 1);
+			}
 			marker(context, classes[i], x, y, radius);
 			context.fillStyle = css(classColor(classes[i]));
 			if (!test) context.fill();

@@ -17,10 +17,10 @@ export class Probe {
 		this.row = -1; // of the point under the cursor
 		const { frame } = picture;
 		frame.addEventListener("pointermove", (event) => this.moveTo(picture.pixelOf(event), true));
-		frame.addEventListener("pointerleave", () => this.hide());
-		frame.addEventListener("blur", () => this.hide());
+		frame.addEventListener("pointerleave", () => picture.hideCursor());
+		frame.addEventListener("blur", () => picture.hideCursor());
 		frame.addEventListener("keydown", (event) => {
-			if (event.key === "Escape") this.hide();
+			if (event.key === "Escape") picture.hideCursor();
 			if (!(event.key in MOVES)) return;
 			event.preventDefault();
 			const [dx, dy] = MOVES[event.key];
@@ -43,19 +43,13 @@ export class Probe {
 		this.show();
 	}
 
-	hide() {
-		this.picture.cursor = null;
-		this.picture.probe.hidden = true;
-		sharpContext(this.picture.overlay);
-	}
-
 	/** Also called when the network has changed. */
 	show() {
 		const { cursor, painting, data, view } = this.picture;
 		const { net, scaler } = this.run;
-		if (!cursor || !painting) return;
-		const reading = read(net, scaler, cursor, view.equal);
-		this.draw(cursor, reading.nearest);
+		if (!cursor) return;
+		const reading = painting && read(net, scaler, cursor, view.equal);
+		this.draw(cursor, reading?.nearest ?? null);
 		this.write(cursor, reading, data);
 	}
 
@@ -79,19 +73,24 @@ export class Probe {
 		context.fill();
 	}
 
-	/** @param {Point} at @param {Reading} reading @param {Data} data */
-	write(at, { probabilities, predicted, nearest }, { names, features, classes }) {
+	/** @param {Point} at @param {Reading | null} reading @param {Data} data */
+	write(at, reading, { names, features, classes, values }) {
 		const { picture, row } = this;
 		const { probe } = picture;
 		const part = picture.testRows.has(row) ? "test" : "training";
-		const table = make("table");
-		probabilities.forEach((p, k) => {
-			const tag = k === predicted ? "th" : "td";
-			table.append(make("tr", {}, make(tag, {}, names[k]), make("td", {}, probability(p))));
+		const truth = values
+			? `with ${names[0]} = ${number(values[row], 4)}`
+			: `of class ${names[classes[row]]}`;
+		const { value = null, probabilities = [], predicted = 0, nearest = null } = reading ?? {};
+		const texts = value === null ? probabilities.map(probability) : [number(value, 4)];
+		const rows = texts.map((text, k) => {
+			const tag = k === predicted || value !== null ? "th" : "td";
+			return make("tr", {}, make(tag, {}, names[k]), make("td", {}, text));
 		});
+		const table = make("table", {}, ...rows);
 		probe.replaceChildren(
 			make("div", {}, features.map((name, j) => `${name} = ${number(at[j])}`).join(", ")),
-			make("div", {}, row >= 0 ? `${part} point of class ${names[classes[row]]}` : ""),
+			make("div", {}, row >= 0 ? `${part} point ${truth}` : ""),
 			table,
 			distanceText(nearest, picture.view.equal),
 		);

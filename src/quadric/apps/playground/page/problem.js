@@ -5,6 +5,10 @@ import { Random } from "./random.js";
 
 const FEWEST_TO_SPLIT = 10;
 
+/** The settings that apply to the data: numbers are predicted by an output without a sigmoid. */
+export const forData = (/** @type {Settings} */ settings, /** @type {Data} */ { values }) =>
+	values ? { ...settings, output: /** @type {const} */ ("value") } : settings;
+
 /**
  * @param {Data} data @param {Settings} settings
  * @param {Scaler | null} [scaler] used instead of the training data's own mean and deviation
@@ -13,12 +17,14 @@ export function makeProblem(data, settings, scaler = null) {
 	const { train, test } = split(data.classes, settings.test, settings.seed);
 	const outputs = outputsFor(settings, data.names.length);
 	const used = scaler ?? (settings.standardize ? fitScaler(data.X, train) : NO_SCALER);
+	const { values } = data;
+	const target = values && moments(Array.from(train, (row) => values[row]));
 	return {
 		X: data.X.map((x, i) => (x - used.mean[i % 2]) / used.scale[i % 2]),
-		Y: targets(data.classes, outputs),
+		Y: target ? values.map((y) => (y - target[0]) / target[1]) : targets(data.classes, outputs),
 		train,
 		test,
-		scaler: used,
+		scaler: target ? { ...used, target } : used,
 		outputs,
 	};
 }
@@ -49,10 +55,14 @@ export function split(classes, share, seed) {
  * @param {Float64Array} X @param {Int32Array} rows @returns {Scaler}
  */
 function fitScaler(X, rows) {
-	const columns = [0, 1].map((j) => Array.from(rows, (row) => X[2 * row + j]));
-	const mean = columns.map(average);
-	const variance = columns.map((column, j) => average(column.map((x) => (x - mean[j]) ** 2)));
-	return { mean, scale: variance.map((one) => Math.sqrt(one) || 1) };
+	const columns = [0, 1].map((j) => moments(Array.from(rows, (row) => X[2 * row + j])));
+	return { mean: columns.map(([mean]) => mean), scale: columns.map(([, scale]) => scale) };
+}
+
+/** The mean and the standard deviation, 1 if it is zero. @param {number[]} values @returns {Point} */
+function moments(values) {
+	const mean = average(values);
+	return [mean, Math.sqrt(average(values.map((x) => (x - mean) ** 2))) || 1];
 }
 
 /** @param {number[]} values */
@@ -69,19 +79,21 @@ function targets(classes, outputs) {
 }
 
 /**
- * The number of output neurons: one for two classes with a sigmoid, and otherwise one per class.
+ * The number of output neurons: one for a number or for two classes with a sigmoid, and otherwise
+ * one per class.
  * @param {Settings} settings @param {number} classes
  */
 export function outputsFor(settings, classes) {
-	return settings.output === "sigmoid" && classes <= 2 ? 1 : classes;
+	return settings.output !== "softmax" && classes <= 2 ? 1 : classes;
 }
 
 /** @param {Settings} settings @param {number} outputs @returns {LayerShape[]} */
 export function layerShapes({ layers, activation, lastKind, output }, outputs) {
-	const last = output === "softmax" ? "softmax" : "logistic";
+	/** @type {Record<Settings["output"], Activation>} */
+	const last = { sigmoid: "logistic", softmax: "softmax", value: "identity" };
 	return [
 		...layers.map((layer) => ({ kind: layer.kind, outputs: layer.outputs, activation })),
-		{ kind: lastKind, outputs, activation: last },
+		{ kind: lastKind, outputs, activation: last[output] },
 	];
 }
 

@@ -1,5 +1,5 @@
 /** What the page says about the training: counters, sentence, legend, captions, curves, alert. */
-import { Chart, percent, score } from "./curves.js";
+import { Chart, percent, rSquared, score } from "./curves.js";
 import { showDetails } from "./details.js";
 import { byId, make, setText } from "./dom.js";
 import { KIND_COLORS, swatch } from "./palette.js";
@@ -44,10 +44,12 @@ export class Report {
 			const color = KIND_COLORS[kind ?? "quadratic"];
 			return state ? { name: kind ?? "", color, ...state } : [];
 		});
-		for (const chart of this.charts) chart.show(series);
+		const regression = run.range !== null;
+		for (const chart of this.charts) chart.show(series, regression);
+		const write = regression ? rSquared : percent;
 		for (const { kind, run, picture } of stage.panels) {
 			const parameters = `${run.net.theta.length} parameters`;
-			if (kind) setText(picture.caption, `${kind}: ${percent(score(run.state))}\n${parameters}`);
+			if (kind) setText(picture.caption, `${kind}: ${write(score(run.state))}\n${parameters}`);
 		}
 		this.writeLegend();
 		showDetails(run, selected);
@@ -64,24 +66,29 @@ export class Report {
 			const kinds = this.lines.flatMap(({ kind, arcs }) => (kind && arcs.length ? kind : []));
 			return summarize(settings, data, problem, state, kinds);
 		}
-		const parts = stage.panels.map(({ kind, run }) => `${kind} ${percent(score(run.state))}`);
-		const points = problem.test.length ? "Test points" : "Training points";
-		return `Three networks, the same data and seed. ${points} right: ${parts.join(", ")}.`;
+		const write = data.values ? rSquared : percent;
+		const parts = stage.panels.map(({ kind, run }) => `${kind} ${write(score(run.state))}`);
+		const points = problem.test.length ? "test points" : "training points";
+		const what = data.values ? "R²" : "Share right";
+		return `Three networks, the same data and seed. ${what} on the ${points}: ${parts.join(", ")}.`;
 	}
 
 	writeLegend() {
 		const { lines } = this;
 		const { data, stage } = this.app;
+		const { range, problem } = stage.main.run;
 		const texts = data.names.map((name, k) => {
 			const own = lines.find(({ classes }) => classes.length === 1 && classes[0] === k);
+			if (range) return `${name}: ${number(range[0])} to ${number(range[1])}`;
 			return own?.kind && lines.length > 1 ? `${name}: ${own.kind}` : name;
 		});
-		if (stage.main.run.problem?.test.length) texts.push("hollow: test points");
+		if (problem?.test.length) texts.push(`${range ? "squares" : "hollow"}: test points`);
 		if (texts.join() === this.legend) return;
 		this.legend = texts.join();
-		const items = texts.map((text, k) =>
-			make("span", {}, ...(k < data.names.length ? [swatch(k)] : []), text),
-		);
+		const items = texts.map((text, k) => {
+			const mark = range ? make("i", { class: "scale" }) : swatch(k);
+			return make("span", {}, k < data.names.length ? mark : "", text);
+		});
 		byId("legend").classList.toggle("many", texts.length > 4);
 		byId("legend").replaceChildren(...items);
 	}

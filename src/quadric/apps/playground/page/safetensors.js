@@ -1,7 +1,7 @@
 /**
  * The container of `.quadric` files: safetensors with one metadata key, `quadric`, which holds a
  * description in canonical JSON, and a hash over the description and the tensors. See
- * docs/model_files.md.
+ * docs/guide/model_files.md.
  */
 
 import { expect } from "./expect.js";

@@ -25,7 +25,7 @@ export const DEFAULTS = {
 	batch: 1,
 	rate: 0.03,
 	l2: 0,
-	speed: 100,
+	speed: "auto",
 	compare: false,
 	lesson: 0,
 	samples: 0,
@@ -59,7 +59,7 @@ export const CONTROLS = [
 	choice(
 		"data",
 		"Data",
-		"The points to classify",
+		"The points to classify, or numbers to predict",
 		["xor", "XOR"],
 		["noisy-xor", "Noisy XOR"],
 		["clusters", "Six clusters"],
@@ -68,6 +68,8 @@ export const CONTROLS = [
 		["spirals", "Spirals"],
 		["bullseye", "Bull's eye"],
 		["quantiles", "Gaussian quantiles"],
+		["saddle", "Saddle"],
+		["hills", "Hills"],
 		["points", "Drawn points"],
 		["csv", "CSV file"],
 	),
@@ -123,7 +125,8 @@ export const CONTROLS = [
 	choice(
 		"speed",
 		"Speed",
-		"Samples per second",
+		"Samples per second; automatic: ten epochs, and at least 100 samples",
+		["auto", "Automatic"],
 		[1, "1 sample per second"],
 		[10, "10 per second"],
 		[100, "100 per second"],
@@ -135,6 +138,15 @@ export const CONTROLS = [
 	number("lesson", "Lesson", "The lesson that is shown", 0, 5, 1),
 	number("samples", "Samples", "How many samples the network has seen", 0, 1e9, 1),
 ];
+
+/**
+ * Samples per second, 0 for as many as possible. Automatic: ten epochs, so that the result of the
+ * first one is drawn at once for any number of points.
+ * @param {Settings["speed"]} speed @param {number} count of training samples
+ */
+export function samplesPerSecond(speed, count) {
+	return speed === "auto" ? Math.max(100, 10 * count) : speed;
+}
 
 /** The next smaller choice, at most a third of the rate. @param {number} rate */
 export function lowerRate(rate) {

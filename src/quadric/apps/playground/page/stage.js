@@ -98,8 +98,9 @@ export class Stage {
 		const aspect = picture.width / Math.max(1, picture.height);
 		const drawn = this.drawn ? drawingView(run.data.X, aspect) : null;
 		const view = drawn ?? makeView(run.data.X, run.scaler, aspect);
-		picture.setData(run.data, run.problem?.test ?? [], view);
-		probe.hide();
+		picture.setData(run.data, run.range, run.problem?.test ?? [], view);
+		if (this.app.drawing.active) probe.show();
+		else picture.hideCursor();
 		this.touch(panel);
 	}
 
@@ -113,7 +114,7 @@ export class Stage {
 		for (const { run } of this.panels) run.send({ type: order });
 	}
 
-	/** @param {number} speed */
+	/** @param {Settings["speed"]} speed */
 	setSpeed(speed) {
 		for (const { run } of this.panels) run.send({ type: "speed", speed });
 	}
@@ -157,7 +158,7 @@ export class Stage {
 	/** @param {Panel} panel */
 	requestPainting(panel) {
 		const { run, picture } = panel;
-		const { net, state, scaler, visible, problem } = run;
+		const { net, state, scaler, visible, problem, range } = run;
 		const { width, height, view } = picture;
 		const longer = Math.max(width, height);
 		if (!visible || !longer || (problem && !state)) return;
@@ -168,7 +169,7 @@ export class Stage {
 		panel.job = {
 			stamp: { run: run.number, samples: state?.samples ?? 0, still },
 			shapes: net.layers.map(({ kind, outputs, activation }) => ({ kind, outputs, activation })),
-			...{ theta: net.theta.slice(), scaler, view },
+			...{ theta: net.theta.slice(), scaler, view, range },
 			nx: Math.max(2, Math.round((most * width) / longer)),
 			ny: Math.max(2, Math.round((most * height) / longer)),
 			...{ selected: main ? this.selected : null, thumbs: main && due },

@@ -1,5 +1,5 @@
 /** One sentence about what is seen. */
-import { percent, score } from "./curves.js";
+import { percent, rSquared, score } from "./curves.js";
 
 const NUMBERS = ["No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine"];
 const SMALL = 50; // up to this many points, counts replace percentages
@@ -16,6 +16,11 @@ export function summarize({ layers, lastKind }, data, problem, state, kinds) {
 	const network = `${hidden}${number} ${lastKind} ${outputs === 1 ? "neuron" : "neurons"}`;
 	if (!state?.samples)
 		return `${network} before training. Press Run to train on ${train.length} points.`;
+	if (data.values) {
+		const gets = network.startsWith("One") ? "reaches" : "reach";
+		const points = test.length ? "test points" : "training points";
+		return `${network} ${gets} an R² of ${rSquared(score(state))} on the ${points}${shapes(kinds, "level curve")}.`;
+	}
 	const { accuracy } = state;
 	const size = data.classes.length;
 	let right = `${percent(score(state))} of the `;
@@ -25,11 +30,11 @@ export function summarize({ layers, lastKind }, data, problem, state, kinds) {
 	if (accuracy.train === 1 && !(accuracy.test < 1)) {
 		right = size <= SMALL ? `all ${size} points` : "every point";
 	}
-	return `${network} ${network.startsWith("One") ? "gets" : "get"} ${right} right${shapes(kinds)}.`;
+	return `${network} ${network.startsWith("One") ? "gets" : "get"} ${right} right${shapes(kinds, "boundary")}.`;
 }
 
-/** ": the boundary is a hyperbola" @param {string[]} kinds */
-function shapes(kinds) {
+/** ": the boundary is a hyperbola" @param {string[]} kinds @param {string} name */
+function shapes(kinds, name) {
 	if (!kinds.length) return "";
 	const parts = [...new Set(kinds)].map((kind) => {
 		const n = kinds.filter((other) => other === kind).length;
@@ -37,6 +42,6 @@ function shapes(kinds) {
 			return kind.endsWith("s") ? `two ${kind}` : `${/^[aeiou]/.test(kind) ? "an" : "a"} ${kind}`;
 		return `${NUMBERS[n]?.toLowerCase() ?? n} ${kind.endsWith("s") ? "pairs of " : ""}${kind.replace(/s?$/, "s")}`;
 	});
-	const boundary = kinds.length === 1 ? "boundary is" : "boundaries are";
-	return `: the ${boundary} ${new Intl.ListFormat("en").format(parts)}`;
+	const subject = kinds.length === 1 ? `${name} is` : `${name.replace("ry", "rie")}s are`;
+	return `: the ${subject} ${new Intl.ListFormat("en").format(parts)}`;
 }

@@ -3,13 +3,15 @@
  * settings and the same number of samples always give the same network.
  */
 
-import { initialNetwork, makeProblem } from "./problem.js";
+import { forData, initialNetwork, makeProblem } from "./problem.js";
 import { Random } from "./random.js";
 import { lowerRate } from "./settings.js";
 import { evaluate, makeTrainer } from "./optimizers.js";
 
 const GROWTH = 10; // divergence: the loss is this many times that of the start or of zeros
 const CURVE_POINTS = 600;
+const LONG = 2000; // samples in an epoch that has points of the curves before its end
+const EARLY = [1 / 16, 1 / 8, 1 / 4, 1 / 2];
 const CURVE_COLUMNS = 5; // epoch, train loss, test loss, train accuracy, test accuracy
 
 export class Session {
@@ -18,7 +20,7 @@ export class Session {
 	 * @param {{parameters?: Float64Array, scaler?: Scaler | null}} [given] used instead of new ones
 	 */
 	constructor(settings, data, { parameters, scaler } = {}) {
-		this.settings = settings;
+		this.settings = settings = forData(settings, data);
 		this.problem = makeProblem(data, settings, scaler);
 		this.net = initialNetwork(settings, this.problem.outputs);
 		if (parameters) this.net.theta.set(parameters);
@@ -28,10 +30,13 @@ export class Session {
 		this.batches = Array.from({ length: Math.ceil(this.order.length / settings.batch) }, (_, i) => {
 			return this.order.subarray(i * settings.batch, (i + 1) * settings.batch);
 		});
+		const { length } = this.order.length > LONG ? this.batches : [];
+		/** After which steps of the first epoch the curves get a point. */
+		this.early = new Set(EARLY.map((share) => Math.floor(share * length)));
 		this.run = this.newRun();
 		const { outputs } = this.problem;
-		const ofZeros = settings.output === "softmax" ? Math.log(outputs) : outputs * Math.LN2;
-		this.limit = GROWTH * Math.max(this.losses().loss.train, ofZeros);
+		const ofZeros = { sigmoid: outputs * Math.LN2, softmax: Math.log(outputs), value: 0.5 };
+		this.limit = GROWTH * Math.max(this.losses().loss.train, ofZeros[settings.output]);
 		this.record();
 	}
 
@@ -73,6 +78,8 @@ export class Session {
 		} else if (run.batch === 0) {
 			run.epoch++;
 			if (run.epoch % run.stride === 0) this.record();
+		} else if (run.epoch === 0 && this.early.has(run.batch)) {
+			this.record();
 		}
 	}
 
@@ -81,7 +88,8 @@ export class Session {
 		const { run } = this;
 		const { loss, accuracy } = this.losses();
 		if (!(loss.train <= this.limit)) return this.fail();
-		run.curve.push(run.epoch, loss.train, loss.test, accuracy.train, accuracy.test);
+		const epochs = run.epoch + run.batch / this.batches.length;
+		run.curve.push(epochs, loss.train, loss.test, accuracy.train, accuracy.test);
 		if (run.curve.length > CURVE_POINTS * CURVE_COLUMNS) {
 			run.curve = run.curve.filter((_, i) => Math.floor(i / CURVE_COLUMNS) % 2 === 0);
 			run.stride *= 2;
@@ -112,9 +120,13 @@ export class Session {
 
 	/** What the page shows, except whether training is running. */
 	state() {
-		if (!Number.isFinite(this.losses().loss.train)) this.fail();
+		let losses = this.losses();
+		if (!Number.isFinite(losses.loss.train)) {
+			this.fail();
+			losses = this.losses();
+		}
 		const { epoch, samples, diverged } = this.run;
 		const arrays = { parameters: this.net.theta.slice(), curve: Float64Array.from(this.run.curve) };
-		return { epoch, samples, diverged, ...arrays, ...this.losses() };
+		return { epoch, samples, diverged, ...arrays, ...losses };
 	}
 }

@@ -1,7 +1,5 @@
 """`quadric certify`: how far each row of a table is from another class."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -32,7 +30,6 @@ from quadric.apps.shell.commands._inputs import (
     open_model,
 )
 from quadric.apps.shell.commands._plot import figure_bytes
-from quadric.apps.shell.tables._options import check_columns
 from quadric.utils import counted, rounded, rounded_down, write_whole
 
 
@@ -93,15 +90,15 @@ def certify(
         check_written(output_path(output, inputs=[model, data]))
     if picture is not None:
         check_picture(output_path(picture, "--plot", [model, data, output]), "--plot")
-    with errors_as_one_line(ValueError):
+    with errors_as_one_line(ValueError, TypeError):
         opened = open_model(model, data, table_format)
         schema, source = opened.table
-        categories = {column.name for column in schema.columns if column.kind == "category"}
-        names = [name for name in column_names(fixed, schema.names) if name not in categories]
+        names = column_names(fixed, schema.names)
+        numbers = [name for name in names if name not in schema.categories]
         kept = column_names(keep, source.columns)
-        check_columns(kept, source.columns)
+        tables.check_columns(kept, source.columns)
         with progress_bar("Certifying") as report:
-            found = tables.certify_table(opened, units=units, fixed=names, progress=report)
+            found = tables.certify_table(opened, units=units, fixed=numbers, progress=report)
         if output is not None:
             found.write(output, source.read().select(kept), min_radius, raw_csv=raw_csv)
         if picture is not None:
@@ -122,15 +119,16 @@ def _print(summary: dict[str, Any]) -> None:
     unit = "standard deviations" if summary["units"] == "scaled" else "the units of the inputs"
     print_line(f"{counted(summary['rows'], 'row')}; radii in {unit}.")
     name = "certified accuracy" if "certified_accuracy" in summary else "certified share"
-    curve = summary[name.replace(" ", "_")]
+    curve = [(at["radius"], at["share"]) for at in summary[name.replace(" ", "_")]]
     table = Table(Column("radius", justify="right"), Column(name, justify="right"), box=None)
-    print_table(table, [(rounded_down(at["radius"]), f"{100 * at['share']:.1f} %") for at in curve])
+    print_table(table, [(rounded_down(at), f"{100 * share:.1f} %") for at, share in curve])
     if summary["min_radius"] > 0:
-        rest = summary["rows"] - summary["answered"]
         share = summary["accuracy_of_answered"]
         accuracy = "" if share is None else f"; accuracy of the others {100 * share:.1f} %"
-        least = rounded(summary["min_radius"])
-        print_line(f"Abstained for {counted(rest, 'row')} with a radius below {least}{accuracy}.")
+        print_line(
+            f"Abstained for {counted(summary['rows'] - summary['answered'], 'row')} with a radius "
+            f"below {rounded(summary['min_radius'])}{accuracy}."
+        )
     if summary["fragile"]:
         print_line("Most fragile rows (quadric explain MODEL DATA --row N explains one):")
     for row in summary["fragile"]:
@@ -140,7 +138,7 @@ def _print(summary: dict[str, Any]) -> None:
         )
 
 
-def _draw(found: tables.CertifiedTable, path: Path) -> None:
+def _draw(found: "tables.CertifiedTable", path: Path) -> None:
     from matplotlib.figure import Figure
 
     from quadric.plotting import plot_certified_accuracy

@@ -5,6 +5,7 @@ import json
 import math
 import os
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,7 +34,8 @@ OPTIONS = {
     r"quadric\.datasets\.download\('(\w+)', '(.*)', force=True\)": (
         r"quadric data fetch \1 --data-dir \2 --force"
     ),
-    r"hidden_layer_sizes=\(\)": "--hidden none",
+    r"hidden_layer_sizes=\(\)": "`quadric train --equation`",
+    r"explain\(model, X\)": "quadric explain MODEL DATA",
     r"classes=\[\.\.\.\]": "--classes",
     r"in `classes`": "in `classes` (--json)",
     r"`top`": "--top",
@@ -92,27 +94,53 @@ def print_table(table: Table, rows: Iterable[Iterable[RenderableType]]) -> None:
 
 def print_notes(notes: Iterable[str]) -> None:
     """Print notes to stderr, one per line."""
-    console = make_console(stderr=True)
     for note in notes:
-        console.print(f"note: {visible(note)}")
+        typer.echo(f"note: {visible(note)}", err=True)
 
 
 @contextmanager
 def progress_bar(
-    name: str, *columns: ProgressColumn
+    name: str, *columns: ProgressColumn, disabled: bool = False
 ) -> Iterator[Callable[[float, float | None, str], None]]:
-    """Show a bar if stderr is a terminal; yield a function (done, total, text) that updates it."""
+    """Show a bar if stderr is a terminal; yield a function (done, total, text) that updates it.
+
+    With `disabled`, nothing is shown.
+    """
     stderr = make_console(stderr=True)
-    if not stderr.is_terminal:
-        yield lambda done, total, text: None
-        return
     with Progress(
-        TextColumn("{task.description}"), BarColumn(), *columns, console=stderr, transient=True
+        TextColumn("{task.description}"),
+        BarColumn(),
+        *columns,
+        console=stderr,
+        transient=True,
+        disable=disabled or not stderr.is_terminal,
     ) as bar:
         task = bar.add_task(name, total=None)
         yield lambda done, total, text: bar.update(
             task, completed=done, total=total, description=text
         )
+
+
+@contextmanager
+def compilation_announced(*, disabled: bool = False) -> Iterator[None]:
+    """Count the loops that are compiled within the context, on stderr if it is a terminal.
+
+    Nothing is printed if all loops are in the cache. A progress bar shows the lines above itself.
+    """
+    from quadric.kernels import watch_compilation
+
+    count = 0
+
+    def announce() -> None:
+        nonlocal count
+        count += 1
+        print(f"Compiling once for this machine: loop {count} ...", file=sys.stderr, flush=True)
+
+    if disabled or not make_console(stderr=True).is_terminal:
+        yield
+        return
+    with watch_compilation(announce):
+        yield
 
 
 def writable_directory(path: Path) -> Path:

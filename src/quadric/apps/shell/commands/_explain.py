@@ -1,12 +1,12 @@
 """`quadric explain`: print the equations, strongest terms, importances or spectrum of a model."""
 
-from __future__ import annotations
-
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.table import Column, Table
 
 from quadric.apps.shell import tables
 from quadric.apps.shell.commands._console import (
@@ -16,6 +16,7 @@ from quadric.apps.shell.commands._console import (
     print_json,
     print_line,
     print_notes,
+    print_table,
 )
 from quadric.apps.shell.commands._inputs import (
     ModelArgument,
@@ -23,10 +24,10 @@ from quadric.apps.shell.commands._inputs import (
     inputs_and_labels,
     open_model,
 )
-from quadric.utils import counted, rounded_down, visible
+from quadric.utils import counted, rounded, rounded_down, visible
 
 MOST_CLASSES = 10  # other classes for which the nearest change of a row is searched
-MOST_INPUTS = 15  # in the table of permutation importances
+MOST_EFFECTS = 10  # inputs of a row that are set to a typical value
 
 
 def explain(
@@ -73,7 +74,8 @@ def explain(
         typer.Option(
             min=1,
             help="Explain one row of the table, counted from 1: its class, how far it is from "
-            "another class, and the smallest change that leads to each of the others.",
+            "another class, and the smallest change that leads to each of the others. For numbers "
+            "and networks that do not fold: the effect of each input.",
         ),
     ] = None,
     *,
@@ -111,29 +113,13 @@ def explain(
             top=None if whole or (as_json and top is None) else top or 10,
             precision=precision,
         )
-        drops = []
-        if permutation:
-            drops = [one.to_dict() for one in permutation_importances(opened.model, X, y)]
+        if permutation:  # all rows, and for equations as well
+            drops = permutation_importances(opened.model, X, y)
+            found = replace(found, permutation=drops, n_rows=len(y))
         if as_json:
-            more = {"permutation": drops} if permutation else {}
-            print_json(found.to_dict() | {"note": as_options(found.note)} | more)
+            print_json(found.to_dict() | {"note": as_options(found.note)})
             return
     typer.echo(as_options(str(found)))
-    if permutation:
-        score = "accuracy" if opened.view.classes is not None else "R²"
-        typer.echo()
-        print_line(f"Drop of the {score} if an input is shuffled ({counted(len(y), 'row')})")
-        _print_drops(drops, None if whole else MOST_INPUTS)
-
-
-def _print_drops(drops: list[dict[str, Any]], most: int | None) -> None:
-    """Print a line for each of the most important inputs."""
-    names = [f"  {visible(drop['name'])}" for drop in drops[:most]]
-    width = max(map(len, names))
-    for name, drop in zip(names, drops, strict=False):
-        typer.echo(f"{name:<{width}}  {drop['mean']:8.4f} ± {drop['std']:.4f}")
-    if len(drops) > len(names):
-        print_line(f"  ({counted(len(drops) - len(names), 'less important input')}; use --all)")
 
 
 def _print_spectrum(found: Any, top: int | None, as_json: bool) -> None:
@@ -145,10 +131,13 @@ def _print_spectrum(found: Any, top: int | None, as_json: bool) -> None:
         typer.echo(as_options(found.text(shown, all_outputs=top is None)))
 
 
-def _print_row(opened: tables.OpenedModel, number: int, as_json: bool) -> None:
+def _print_row(opened: "tables.OpenedModel", number: int, as_json: bool) -> None:
     """Print the class of a row, its certified radius and its counterfactuals."""
     if opened.source is None:
         fail("--row needs a table: quadric explain MODEL DATA --row 17.")
+    if opened.table[0].task != "classification" or len(opened.view.folded.layers) > 1:
+        _print_effects(tables.effects_of_row(opened, number), as_json)
+        return
     found = tables.nearest_classes(opened, number, MOST_CLASSES)
     others = len(opened.view.labels) - 1
     if others > MOST_CLASSES:
@@ -157,6 +146,14 @@ def _print_row(opened: tables.OpenedModel, number: int, as_json: bool) -> None:
         print_json(found)
         return
     print_line(f"Row {number}: {found['predicted']} (probability {found['probability']:.3g})")
+    _print_radius(found)
+    for nearest in found["counterfactuals"]:
+        nothing = f"{nearest['to']}: no such input was found"
+        print_line(f"  {nearest['text'] if nearest['changes'] else nothing}")
+
+
+def _print_radius(found: dict[str, Any]) -> None:
+    """Print how far the numeric inputs of a row can move without a change of its class."""
     if math.isinf(found["radius"]):
         print_line("No change of the numeric inputs changes the class.")
         return
@@ -164,6 +161,41 @@ def _print_row(opened: tables.OpenedModel, number: int, as_json: bool) -> None:
     if found["units"] == "scaled":
         measured = f"{rounded_down(found['radius'])} standard deviations, or {measured},"
     print_line(f"No change smaller than {measured} changes the class.")
-    for nearest in found["counterfactuals"]:
-        nothing = f"{nearest['to']}: no such input was found"
-        print_line(f"  {nearest['text'] if nearest['changes'] else nothing}")
+
+
+def _print_effects(found: dict[str, Any], as_json: bool) -> None:
+    """Print the prediction of a row, and those with one input at its typical value."""
+    if as_json:
+        print_json(found)
+        return
+    predicted, chances = found["predicted"], found["probabilities"]
+    chance = f"{predicted} (probability {max(chances.values(), default=0):.3g})"
+    number = f"{found['output']} = {_written(predicted)}"
+    print_line(f"Row {found['row']}: {chance if chances else number}")
+    if len(chances) > 2:
+        shown = [f"{label} {chance:.3g}" for label, chance in list(chances.items())[:MOST_CLASSES]]
+        print_line(f"Probabilities: {', '.join(shown)}")
+    if "radius" in found:
+        _print_radius(found)
+    if found["no_certificate"]:
+        print_line(f"No certificate: {as_options(found['no_certificate'])}")
+    print_line("If one input had its typical value, the strongest effects first:")
+    effects = found["effects"][:MOST_EFFECTS]
+    lines = []
+    for one in effects:
+        other = f", predicts {one['predicted']}" if one["predicted"] != predicted else ""
+        then = f"{one['output']:.3f}{other}" if chances else _written(one["output"])
+        lines.append([one["input"], _written(one["value"]), _written(one["typical"]), then])
+    names = ("this row", "typical", visible(found["output"]))
+    columns = (Column(name, justify="right") for name in names)
+    print_table(Table("input", *columns), [[visible(cell) for cell in line] for line in lines])
+    if len(found["effects"]) > len(effects):
+        others = counted(len(found["effects"]) - len(effects), "other input")
+        print_line(f"({others}; --json lists all)")
+
+
+def _written(value: Any) -> str:
+    """Return a value of an input, or a predicted number, as text."""
+    if value is None or value != value:
+        return "missing"
+    return rounded(value) if isinstance(value, float) else str(value)

@@ -11,9 +11,8 @@ from quadric.apps.shell.commands._console import errors_as_one_line, print_json,
 from quadric.apps.shell.commands._inputs import ModelArgument, check_exists
 from quadric.apps.shell.tables._options import is_table_description
 from quadric.errors import ModelFileError
-from quadric.utils import visible
+from quadric.utils import shown, visible
 
-NO_MODEL = "the file does not describe a model. Use another copy of it, or save the model again."
 MOST_ITEMS = 30
 
 
@@ -31,7 +30,10 @@ def info(
             if facts["kind"] != "Network" and not facts["columns"]:
                 facts |= _fitted_names(model)
         except (AttributeError, LookupError, TypeError):
-            raise ModelFileError(NO_MODEL) from None
+            raise ModelFileError(
+                "the file does not describe a model. Use another copy of it, or save the model "
+                "again."
+            ) from None
     if as_json:
         print_json(facts)
         return
@@ -53,14 +55,13 @@ def _facts(found: dict[str, Any]) -> dict[str, Any]:
     table, report = extra.get("table"), _dict(extra.get("report"))
     if not is_table_description(table):
         table = _names_in(extra) if estimator.get("type") == "network" else {}
-    facts = _dict(estimator.get("facts"))
     columns, tensors = table.get("columns"), found["tensors"]
     return {
         "kind": estimator.get("class", "Network"),
         "preprocessing": steps,
         "layers": [
             f"{layer['inputs']} -> {layer['neurons']} {layer['kind']} ({layer['activation']})"
-            for layer in facts.get("network_", estimator)["layers"]
+            for layer in _dict(estimator.get("facts")).get("network_", estimator)["layers"]
         ],
         "parameters": sum(
             math.prod(tensors[name]["shape"]) for name in tensors if name.startswith("layers.")
@@ -68,10 +69,11 @@ def _facts(found: dict[str, Any]) -> dict[str, Any]:
         "task": table.get("task"),
         "target": table.get("target"),
         "classes": table.get("classes", []),
-        "columns": list(map(_column, columns)) if isinstance(columns, list) else [],
+        "columns": _columns(columns),
         "left_out": table.get("left_out", {}),
         "trained_on": extra.get("data"),
         "rows": table.get("rows"),
+        "metric": report.get("metric"),
         "scores": report.get("scores", {}),
         "scores_on": report.get("how"),
         "versions": found["versions"],
@@ -116,9 +118,14 @@ def _names_in(extra: dict[str, Any]) -> dict[str, Any]:
     return lists | ({"target": extra["target"]} if "target" in extra else {})
 
 
-def _column(column: Any) -> str:
-    known = isinstance(column, dict) and {"name", "kind"} <= set(column)
-    return f"{column['name']} ({column['kind']})" if known else str(column)
+def _columns(columns: Any) -> list[str]:
+    """Return the columns of a table, each with its kind, or the names of a bare Network."""
+    if isinstance(columns, list):
+        return list(map(str, columns))
+    names, kinds = _dict(columns).get("name"), _dict(_dict(columns).get("kind"))
+    if not isinstance(names, list):
+        return []
+    return [f"{name} ({kinds.get(str(j), 'number')})" for j, name in enumerate(names)]
 
 
 def _lines(value: Any) -> list[str]:
@@ -132,6 +139,4 @@ def _lines(value: Any) -> list[str]:
 
 def _text(value: Any) -> str:
     """Return a score with three digits, a hyphen if it is not defined, other values unchanged."""
-    if value is None:
-        return "-"
-    return f"{value:.3f}" if isinstance(value, float) else str(value)
+    return shown(value) if value is None or isinstance(value, float) else str(value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import functools
 import glob
 import inspect
@@ -15,14 +14,19 @@ from typing import Annotated, Any, get_origin
 import typer
 
 from quadric.apps.shell import tables
-from quadric.apps.shell.commands._console import errors_as_one_line, fail, print_notes
+from quadric.apps.shell.commands._console import (
+    compilation_announced,
+    errors_as_one_line,
+    fail,
+    print_notes,
+)
 from quadric.apps.shell.tables._options import (
     WRITTEN,
+    CostOption as CostOption,
     TableFormat as TableFormat,
     is_pattern,
     is_stdin,
 )
-from quadric.errors import TableError
 from quadric.utils import counted
 
 TABLE_HELP = "a CSV or Parquet file, a directory of Parquet files, a pattern, or - for stdin"
@@ -80,9 +84,9 @@ def with_options(command: Callable[..., None], order: Sequence[str] = ()) -> Cal
     def run(**values: Any) -> None:
         with errors_as_one_line():  # the dataclasses check their values
             for name, make in groups.items():
-                own = {option.name: values.pop(option.name) for option in options[name]}
-                values[name] = make(**own)
-        command(**values)
+                values[name] = make(**{one.name: values.pop(one.name) for one in options[name]})
+        with compilation_announced(disabled=values.get("as_json", False)):
+            command(**values)
 
     flat = [one.replace(kind=one.KEYWORD_ONLY) for group in options.values() for one in group]
     flat.sort(key=lambda one: order.index(one.name) if one.name in order else len(order))
@@ -120,21 +124,8 @@ def column_names(texts: Iterable[str] | None, columns: Sequence[str]) -> list[st
     """
     names: list[str] = []
     for text in texts or ():
-        names.extend([text] if text in columns else split_names(text))
+        names.extend([text] if text in columns else tables.split_names(text))
     return list(dict.fromkeys(names))
-
-
-def split_names(text: str) -> list[str]:
-    """Split a string at commas, except within double quotes.
-
-    >>> split_names('a, "b, c"')
-    ['a', 'b, c']
-    """
-    try:
-        rows = list(csv.reader([text], skipinitialspace=True, strict=True))
-    except csv.Error as error:
-        raise TableError(f"{text!r} is not a list of names: {error}.") from None
-    return [name.strip() for row in rows for name in row if name.strip()]
 
 
 def open_model(
@@ -150,8 +141,9 @@ def open_model(
 
 
 def inputs_and_labels(opened: tables.OpenedModel) -> tuple[Any, Any]:
-    """Return the inputs and targets of the rows without missing values; None if unknown."""
-    X, y, ignored = opened.complete_rows()
+    """Return the inputs and targets of the rows that the model predicts; None if unknown."""
+    X, y, ignored = opened.predictable_rows()
     if ignored:
-        print_notes([f"Ignored {counted(ignored, 'row')} with missing values."])
+        which = "without any value" if opened.imputes else "with missing values"
+        print_notes([f"Ignored {counted(ignored, 'row')} {which}."])
     return X, y

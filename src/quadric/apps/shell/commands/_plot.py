@@ -25,30 +25,26 @@ from quadric.apps.shell.commands._inputs import (
     TableFormat,
     inputs_and_labels,
     open_model,
-    split_names,
 )
-from quadric.apps.shell.tables._options import refuse
 from quadric.utils import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-CLASSIFIERS_ONLY = ("boundaries", "calibration", "confusion", "similarity")
-REGRESSORS_ONLY = ("surface", "residuals")
-NEED_TARGET = ("calibration", "confusion", "residuals", "truncation")
-NEED_NO_ROWS = ("spectrum", "similarity")
-ON_ONE_PLOT = ("boundaries", "surface", "confusion", "similarity", "truncation")
-WHAT = (
-    "boundaries",
-    "surface",
-    "dependence",
-    "calibration",
-    "confusion",
-    "residuals",
-    "spectrum",
-    "similarity",
-    "truncation",
-)
+# what each figure needs: a kind of model, rows, their targets, and axes to draw on
+WHAT = {
+    "boundaries": {"classifier", "rows", "axes"},
+    "surface": {"regressor", "rows", "axes"},
+    "dependence": {"rows"},
+    "calibration": {"classifier", "rows", "target"},
+    "confusion": {"classifier", "rows", "target", "axes"},
+    "precision-recall": {"classifier", "rows", "target"},
+    "roc": {"classifier", "rows", "target"},
+    "residuals": {"regressor", "rows", "target"},
+    "spectrum": set(),
+    "similarity": {"classifier", "axes"},
+    "truncation": {"rows", "target", "axes"},
+}
 
 
 def plot(
@@ -89,9 +85,9 @@ def plot(
     """Plot a model: boundaries between classes, or the surface of a regressor.
 
     With more than two inputs, the two most important ones are drawn, and the others are fixed at a
-    typical row. --what dependence, calibration, confusion and residuals draw other properties of
-    the model; spectrum, similarity and truncation draw the eigenvalues of the classes' matrices Q.
-    With --image-shape, plot the eigenvectors of each class's Q as images.
+    typical row. --what dependence, calibration, confusion, precision-recall, roc and residuals
+    draw other properties of the model; spectrum, similarity and truncation draw the eigenvalues of
+    the classes' matrices Q. With --image-shape, plot the eigenvectors of each class's Q as images.
     """
     check_options(
         {
@@ -115,10 +111,16 @@ def plot(
             figure = _eigenvectors(opened, _rows_and_columns(image_shape))
         else:
             what = what or ("boundaries" if opened.view.classes is not None else "surface")
-            X, y = (None, None) if what in NEED_NO_ROWS else _rows(opened)
-            pair = split_names(inputs or "") or None
-            chosen = _classes(opened.view.classes, split_names(classes or ""))
-            figure = model_figure(what, opened.model, X, y, opened.target, pair, chosen)
+            X, y = _rows(opened) if "rows" in WHAT[what] else (None, None)
+            figure = model_figure(
+                what,
+                opened.model,
+                X,
+                y,
+                opened.target,
+                inputs=tables.split_names(inputs or "") or None,
+                classes=_classes(opened.view.classes, tables.split_names(classes or "")),
+            )
             if opened.source is None and X is not None:
                 print_notes(
                     ["No table was given, so no points are drawn; inputs are assumed independent."]
@@ -142,20 +144,20 @@ def model_figure(
     from quadric import plotting
     from quadric.models import classes_of
 
-    classifies = classes_of(model) is not None
-    unsuited = REGRESSORS_ONLY if classifies else CLASSIFIERS_ONLY
-    suited = [name for name in WHAT if name not in unsuited]
-    kind = "classifier" if classifies else "regressor"
-    refuse(
+    kind, other = "classifier", "regressor"
+    if classes_of(model) is None:
+        kind, other = other, kind
+    suited = [name for name, needs in WHAT.items() if other not in needs]
+    tables.refuse(
         {
             f"--what {what} does not suit a {kind}. Use {', '.join(suited)}.": what not in suited,
             f"--what {what} needs a table with the target: quadric plot MODEL DATA.": (
-                what in NEED_TARGET and y is None
+                "target" in WHAT[what] and y is None
             ),
         }
     )
     figure = Figure(figsize=(7.2, 5.2), layout="constrained", dpi=150)
-    ax = figure.subplots() if what in ON_ONE_PLOT else None
+    ax = figure.subplots() if "axes" in WHAT[what] else None
     draw: dict[str, Callable[[], Any]] = {
         "boundaries": lambda: plotting.plot_boundaries(
             model, X, y, ax, inputs=inputs, classes=classes
@@ -164,6 +166,8 @@ def model_figure(
         "dependence": lambda: plotting.plot_dependence(model, X, target=target),
         "calibration": lambda: plotting.plot_calibration(model, X, y),
         "confusion": lambda: plotting.plot_confusion(model, X, y, ax),
+        "precision-recall": lambda: plotting.plot_precision_recall(model, X, y),
+        "roc": lambda: plotting.plot_roc(model, X, y),
         "residuals": lambda: plotting.plot_residuals(model, X, y, target=target),
         "spectrum": lambda: plotting.plot_spectrum(model),
         "similarity": lambda: plotting.plot_similarity(model, ax=ax),
@@ -191,7 +195,7 @@ def _eigenvectors(opened: tables.OpenedModel, shape: tuple[int, int]) -> Figure:
     schema, pixels = opened.schema, None
     # the columns other than the target are the pixels if there are as many of them
     if schema is not None and len(schema.order) == shape[0] * shape[1]:
-        pixels = schema.places
+        pixels = [schema.order.index(name) for name in schema.names]
     return plot_eigenvectors(opened.model, shape, pixels=pixels)
 
 
@@ -209,7 +213,7 @@ def _classes(labels: Any, names: list[str]) -> list[Any] | None:
     if not names:
         return None
     by_text = {} if labels is None else {str(label): label for label in labels}
-    refuse(
+    tables.refuse(
         {
             "--classes needs a classifier, but this model predicts numbers.": labels is None,
             f"--classes takes two or more of the model's classes, {', '.join(by_text)}. "

@@ -1,5 +1,6 @@
 """`quadric predict`: make predictions for a table."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -40,6 +41,13 @@ def predict(
     proba: Annotated[
         bool, typer.Option("--proba", help="Add the probability of each class.")
     ] = False,
+    threshold: Annotated[
+        str | None,
+        typer.Option(
+            help="With two classes: the probability from which the second class, in sorted order, "
+            "is predicted, such as 0.2; or CLASS=0.2 for a class [default: the more probable one]."
+        ),
+    ] = None,
     keep: KeepOption = None,
     raw_csv: RawCsvOption = False,
     *,
@@ -72,6 +80,7 @@ def predict(
             keep=column_names(keep, source.columns),
             labeled=opened.labeled,
             raw_csv=raw_csv,
+            threshold=threshold,
         )
     notes = opened.notes + done.notes()
     if as_json:
@@ -83,6 +92,8 @@ def predict(
                 "unused_columns": done.unused,
                 "unknown_categories": dict(+done.unknown),
                 "missing": dict(+done.missing),
+                "outside_range": {"rows": done.rows_outside, "columns": dict(done.outside)},
+                "threshold": asdict(done.threshold) if done.threshold else None,
                 "scores": done.scores,
                 "notes": notes,
             }

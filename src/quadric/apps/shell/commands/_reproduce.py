@@ -188,8 +188,7 @@ def reproduce(
     outcomes: list[paper.Outcome] = []
     problem, code = "", 1
     try:
-        for outcome in _run(chosen, context, store, data_dir):
-            outcomes.append(outcome)
+        outcomes.extend(_run(chosen, context, store, data_dir))  # keeps those before an error
     except KeyboardInterrupt:
         kept = f" Finished runs are kept in {store}: the same command resumes from there."
         problem, code = "Stopped." + (kept if store.exists() else ""), 130
@@ -213,8 +212,13 @@ def reproduce(
     if problem:
         _end(f"{problem} The finished experiments are in {page}.", code)
     if as_json:
-        results = [_plain(outcome) for outcome in outcomes]
-        print_json({"experiments": results, "report": str(page), "command": sys.argv[1:]})
+        print_json(
+            {
+                "experiments": [_plain(outcome) for outcome in outcomes],
+                "report": str(page),
+                "command": sys.argv[1:],
+            }
+        )
         return
     judged = paper.judge(claim for outcome in outcomes for claim in outcome.claims)
     if details:
@@ -257,8 +261,9 @@ def _run(
     seconds = sum(estimates.values())
     if seconds > 5:
         text = f"{seconds / 60:.0f} minutes" if seconds > 90 else f"{seconds:.0f} seconds"
-        threads = counted(context.jobs, "thread")
-        stderr.print(f"About {text} with {threads}, less if runs are already stored.")
+        stderr.print(
+            f"About {text} with {counted(context.jobs, 'thread')}, less if runs are already stored."
+        )
         stderr.print("The first run after an installation compiles for up to a minute more.")
     with contextlib.ExitStack() as stack:
         if any(experiment.needs_store for experiment in chosen.values()):
@@ -267,9 +272,8 @@ def _run(
         lines = LiveLines(estimates)
         stack.enter_context(lines.bars)
         for name, experiment in chosen.items():
-            outcome = experiment.run(replace(context, progress=lines.start(name)))
-            lines.finish(name)
-            yield outcome
+            with lines.running(name) as progress:
+                yield experiment.run(replace(context, progress=progress))
 
 
 def _with_images(

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.progress import (
     BarColumn,
     Progress,
@@ -25,11 +24,9 @@ from rich.progress import (
 from rich.table import Column, Table
 from rich.text import Text
 
+from quadric.apps import paper
 from quadric.apps.shell.commands._console import make_console, print_table
 from quadric.utils import counted, visible
-
-if TYPE_CHECKING:
-    from quadric.apps.paper import Outcome, Statement, Table as ResultTable
 
 WIDTH = 80
 MOST_SHOWN = 60  # rows on the terminal; the report has all rows
@@ -85,29 +82,24 @@ class LiveLines:
             for name, time in seconds.items()
         }
 
-    def start(self, name: str) -> Callable[[float, float, str], None]:
-        """Start the line of an experiment; return the function that updates it."""
+    @contextmanager
+    def running(self, name: str) -> Iterator[Callable[[float, float, str], None]]:
+        """Start the line of an experiment, yield the function that updates it, and finish it."""
         if not self.console.is_terminal:
             self.console.print(f"{name} ...")
         task = self.tasks[name]
         self.bars.start_task(task)
-
-        def update(done: float, total: float, text: str) -> None:
-            detail = text.removeprefix(f"{name}: ")
-            self.bars.update(task, completed=done, total=total, text=detail)
-
-        return update
-
-    def finish(self, name: str) -> None:
-        """Show that an experiment is finished."""
-        self.bars.update(self.tasks[name], completed=1, total=1, text="done")
+        yield lambda done, total, text: self.bars.update(
+            task, completed=done, total=total, text=text.removeprefix(f"{name}: ")
+        )
+        self.bars.update(task, completed=1, total=1, text="done")
 
 
 # ---- at the end ----------------------------------------------------------------------------------
 
 
 def print_screen(
-    outcomes: Sequence[Outcome], statements: Sequence[Statement], page: Path, about: str
+    outcomes: Sequence[paper.Outcome], statements: Sequence[paper.Statement], page: Path, about: str
 ) -> None:
     """Print the results on one screen.
 
@@ -128,9 +120,9 @@ def print_screen(
     console.print(f"Report: {visible(str(page))}")
 
 
-def _lines(outcomes: Sequence[Outcome], statements: Sequence[Statement]) -> Iterator[str | Text]:
-    from quadric.apps.paper import EXPERIMENTS
-
+def _lines(
+    outcomes: Sequence[paper.Outcome], statements: Sequence[paper.Statement]
+) -> Iterator[str | Text]:
     by_id = {statement.id: statement for statement in statements}
     yield from _headlines(outcomes, by_id)
     if len(outcomes) <= FEW:
@@ -141,41 +133,43 @@ def _lines(outcomes: Sequence[Outcome], statements: Sequence[Statement]) -> Iter
         if table.name.endswith("_summary"):
             yield from _blocks(table)
     judged = [by_id[claim.id] for outcome in outcomes for claim in outcome.claims]
-    is_complete = len(outcomes) == len(EXPERIMENTS)
+    is_complete = len(outcomes) == len(paper.EXPERIMENTS)
     yield from _failures(judged, statements if is_complete else ())
     yield from _unjudged(judged)
     if is_complete:
-        studies = [one for one in statements if one.study]
-        counts = ", ".join(f"{len(ids)} {word}" for word, ids in _by_recorded(studies).items())
+        studies = _by_recorded(one for one in statements if one.study)
+        counts = ", ".join(f"{len(ids)} {word}" for word, ids in studies.items())
         yield f"Not run: the studies (--studies); recorded: {counts}"
 
 
-def _headlines(outcomes: Sequence[Outcome], by_id: Mapping[str, Statement]) -> Iterator[Text | str]:
+def _headlines(
+    outcomes: Sequence[paper.Outcome], by_id: Mapping[str, paper.Statement]
+) -> Iterator[Text | str]:
     """Return a line for each outcome; a star marks a verdict that this run did not reach."""
     headlines = [outcome.headline for outcome in outcomes if outcome.headline]
     if not headlines:
         return
     cells = [("", "paper", "ours"), *((one.what, one.paper, one.ours) for one in headlines)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-
-    def line(*cells: str) -> str:
-        return " ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
-
-    yield Text(line(*cells[0]) + " verdict", "bold")
+    lines = [
+        " ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        for row in cells
+    ]
+    yield Text(f"{lines[0]} verdict", "bold")
     any_recorded = False
-    for one, shown in zip(headlines, cells[1:], strict=True):
+    for one, line in zip(headlines, lines[1:], strict=True):
         word, style = WORDS[one.verdict]
         recorded = by_id[one.claim].recorded if one.claim else None
         if recorded is not None and word == "not judged":
             word = WORDS[recorded.verdict][0]
         star = " " if word == WORDS[one.verdict][0] else "*"
         any_recorded |= star == "*"
-        yield Text.assemble(line(*shown), star, (word, style))
+        yield Text.assemble(line, star, (word, style))
     if any_recorded:
         yield "* recorded from the committed full run, not judged by this run"
 
 
-def _blocks(table: ResultTable) -> Iterator[Text | str]:
+def _blocks(table: paper.Table) -> Iterator[Text | str]:
     """Return the MNIST table condensed: a line for each number of images and epochs."""
     name = table.name.removesuffix("_summary")
     title = "Table IV" if name == "mnist" else f"The grid of Table IV with {name}"
@@ -185,19 +179,21 @@ def _blocks(table: ResultTable) -> Iterator[Text | str]:
         size, epochs, *means, cells, within = row
         numbers = ["-" if mean is None else f"{mean:.2f}" for mean in means]
         pairs = "  ".join(
-            f"{ours:>6} {paper:>6}" for ours, paper in zip(numbers[::2], numbers[1::2], strict=True)
+            f"{ours:>6} {printed:>6}"
+            for ours, printed in zip(numbers[::2], numbers[1::2], strict=True)
         )
         agree = "-" if within is None else f"{within} of {cells}"
         yield f"{size:>6} {epochs:>6} {pairs}   {agree}"
 
 
-def _failures(judged: Sequence[Statement], others: Sequence[Statement]) -> Iterator[Text | str]:
+def _failures(
+    judged: Sequence[paper.Statement], others: Sequence[paper.Statement]
+) -> Iterator[Text | str]:
     """Return the claims that do not hold: results of this run, and numbers of the others."""
     fails = [one for one in judged if one.finding.verdict == "does not hold"]
-    results = [one for one in fails if one.kind == "experiment"]
     if fails or others:
         yield Text("Does not hold", "bold")
-    shown = results[:MOST_LISTED]
+    shown = [one for one in fails if one.kind == "experiment"][:MOST_LISTED]
     for one in shown:
         yield from textwrap.wrap(f"- {one.claim}", WIDTH, subsequent_indent="  ")
     kinds = [
@@ -207,11 +203,12 @@ def _failures(judged: Sequence[Statement], others: Sequence[Statement]) -> Itera
     ]
     if kinds:
         counts = ", ".join(counted(kinds.count(kind), KINDS[kind]) for kind in dict.fromkeys(kinds))
-        text = f"- also {counts}: see --details"
-        yield from textwrap.wrap(text, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+        yield from textwrap.wrap(
+            f"- also {counts}: see --details", WIDTH, subsequent_indent="  ", break_on_hyphens=False
+        )
 
 
-def _unjudged(judged: Sequence[Statement]) -> Iterator[Text | str]:
+def _unjudged(judged: Sequence[paper.Statement]) -> Iterator[Text | str]:
     """Return what this run cannot judge, by reason and by the recorded verdict."""
     unknown = [one for one in judged if one.finding.verdict == "cannot be judged"]
     for reason, group in groupby(sorted(unknown, key=_reason), _reason):
@@ -227,14 +224,14 @@ def _unjudged(judged: Sequence[Statement]) -> Iterator[Text | str]:
             )
 
 
-def _reason(statement: Statement) -> str:
+def _reason(statement: paper.Statement) -> str:
     found = statement.finding.ours
     if "not MNIST" in found:
         return "Needs MNIST"
     return "Needs --full" if "needs --full" in found else "Undecided"
 
 
-def _by_recorded(statements: Iterable[Statement]) -> dict[str, list[str]]:
+def _by_recorded(statements: Iterable[paper.Statement]) -> dict[str, list[str]]:
     """Return ids by the word of the recorded verdict."""
     found: dict[str, list[str]] = {word: [] for word, _ in WORDS.values()}
     for one in statements:
@@ -245,12 +242,28 @@ def _by_recorded(statements: Iterable[Statement]) -> dict[str, list[str]]:
 # ---- details -------------------------------------------------------------------------------------
 
 
-def print_details(outcomes: Sequence[Outcome], statements: Sequence[Statement]) -> None:
+def print_details(outcomes: Sequence[paper.Outcome], statements: Sequence[paper.Statement]) -> None:
     """Print all claims and the first table of every outcome, and the other claims that fail."""
     console = make_console()
     texts = {statement.id: statement.claim for statement in statements}
     for outcome in outcomes:
-        _show(console, outcome, texts)
+        console.print(f"\n{outcome.title}", style="bold")
+        console.print(outcome.summary)
+        for finding in outcome.findings:
+            console.print(f"- {finding}")
+        if outcome.claims:
+            print_table(
+                Table("verdict", "claim", "paper", "ours"),
+                (
+                    [Text(one.verdict, WORDS[one.verdict][1]), texts[one.id], one.paper, one.ours]
+                    for one in outcome.claims
+                ),
+            )
+        if outcome.tables:
+            first = outcome.tables[0]
+            is_mnist = first.name == "mnist_comparison"
+            console.print(_mnist_table(first) if is_mnist else plain_table(first))
+            console.print()
     shown = {claim.id for outcome in outcomes for claim in outcome.claims}
     console.print("\nOther claims of the paper that do not hold", style="bold")
     print_table(
@@ -263,27 +276,7 @@ def print_details(outcomes: Sequence[Outcome], statements: Sequence[Statement]) 
     )
 
 
-def _show(console: Console, outcome: Outcome, texts: Mapping[str, str]) -> None:
-    """Print the claims with their verdicts, then the first table."""
-    console.print(f"\n{outcome.title}", style="bold")
-    console.print(outcome.summary)
-    for finding in outcome.findings:
-        console.print(f"- {finding}")
-    if outcome.claims:
-        print_table(
-            Table("verdict", "claim", "paper", "ours"),
-            (
-                [Text(one.verdict, WORDS[one.verdict][1]), texts[one.id], one.paper, one.ours]
-                for one in outcome.claims
-            ),
-        )
-    if outcome.tables:
-        make_table = _mnist_table if outcome.tables[0].name == "mnist_comparison" else plain_table
-        console.print(make_table(outcome.tables[0]))
-        console.print()
-
-
-def plain_table(results: ResultTable) -> Table:
+def plain_table(results: paper.Table) -> Table:
     """Return a table for the terminal, with its first rows."""
     table = Table(*results.columns, title=results.title, title_justify="left")
     for row in results.rows[:MOST_SHOWN]:
@@ -293,11 +286,13 @@ def plain_table(results: ResultTable) -> Table:
     return table
 
 
-def _mnist_table(results: ResultTable) -> Table:
+def _mnist_table(results: paper.Table) -> Table:
     """Arrange the cells as in the paper, with the three models side by side."""
-    headings = ("images", "epochs", "hidden", "ANN", "QNN", "RPQNN")
     table = Table(
-        *(Column(name, justify="right") for name in headings),
+        *(
+            Column(name, justify="right")
+            for name in ("images", "epochs", "hidden", "ANN", "QNN", "RPQNN")
+        ),
         title="our mean (the paper's mean), in percent; ✗ if they differ by more than 2 standard "
         "errors",
         title_justify="left",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.progress import TextColumn, TimeElapsedColumn
@@ -23,7 +23,7 @@ from quadric.apps.shell.commands._console import (
     print_notes,
     progress_bar,
 )
-from quadric.apps.shell.commands._evaluate import print_evaluation, print_remarks
+from quadric.apps.shell.commands._evaluate import print_evaluation, print_remarks, print_threshold
 from quadric.apps.shell.commands._inputs import (
     TABLE_HELP,
     JsonOption,
@@ -31,27 +31,19 @@ from quadric.apps.shell.commands._inputs import (
     check_exists,
     column_names,
 )
-from quadric.apps.shell.tables._options import (
-    ColumnOptions,
-    Settings,
-    Stream,
-    check_columns,
-    is_stdin,
-    plain_stem,
-)
-from quadric.utils import counted, visible
+from quadric.utils import counted, listed, visible
 
 # the options that help lists first; the others follow in the order of the signature
 FIRST_OPTIONS = (
-    *("data", "target", "output", "hidden", "kind", "task", "drop", "categorical"),
-    *("most_categories", "seed", "test_size", "cv", "test", "report_page"),
+    *("data", "target", "output", "equation", "hidden", "kind", "task", "drop", "categorical"),
+    *("ordinal", "most_categories", "seed", "test_size", "holdout", "cv", "test", "report_page"),
 )
 
 
 def train(
     data: Annotated[Path, typer.Argument(readable=False, help=f"The table: {TABLE_HELP}.")],
     *,
-    columns: ColumnOptions,
+    columns: tables.ColumnOptions,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -63,11 +55,11 @@ def train(
     hidden: Annotated[
         str | None,
         typer.Option(
-            help="Widths of hidden layers, such as 30 or 30,20, or none for a model that is an "
-            "equation [default: chosen on held-out rows; with --kind or --stream: none]."
+            help="Widths of hidden layers, such as 30 or 30,20, or none for a single layer "
+            "[default: chosen on held-out rows; with --kind or --stream: none]."
         ),
     ] = None,
-    settings: Settings,
+    settings: tables.Settings,
     test: Annotated[
         Path | None,
         typer.Option(
@@ -81,7 +73,7 @@ def train(
     stream: Annotated[
         bool, typer.Option("--stream", help="Read in batches, for files larger than memory.")
     ] = False,
-    streaming: Stream,
+    streaming: tables.Stream,
     resume: Annotated[
         bool, typer.Option("--resume", help="With --stream: continue from the last checkpoint.")
     ] = False,
@@ -90,8 +82,8 @@ def train(
 ) -> None:
     """Train a model on a table and compare it with two baselines.
 
-    Numeric and categorical columns are detected, categories are one-hot encoded, and missing
-    values are imputed. Notes on stderr list unused columns and imputed values.
+    Numeric, categorical and ordinal columns are detected, categories are encoded, and missing
+    values are imputed. Notes on stderr list unused, ordinal and imputed columns.
     """
     settings = replace(settings, hidden=_widths(hidden))
     untested = stream or (settings.test_size == 0 and settings.cv is None)
@@ -100,24 +92,43 @@ def train(
             f"--cv cannot be combined with {'--stream' if stream else '--test'}.": (
                 settings.cv is not None and (stream or test is not None)
             ),
-            "--report needs rows that the model was not trained on. With --stream or --test-size "
-            "0, also use --test.": report_page is not None and test is None and untested,
+            "--holdout cannot be combined with --cv or --test, which train the saved model on all "
+            "rows.": settings.holdout and (settings.cv is not None or test is not None),
+            "--equation cannot be combined with --hidden or --kind: it chooses a single layer.": (
+                settings.equation and (settings.hidden is not None or settings.kind is not None)
+            ),
+            "--equation cannot be combined with --stream, whose model is a single quadratic layer "
+            "unless --hidden is given.": settings.equation and stream,
+            "--report needs scores. With --stream or --test-size 0, also use --test.": (
+                report_page is not None and test is None and untested
+            ),
+            "--cost needs scores. With --test-size 0, also use --test.": (
+                settings.cost and test is None and settings.test_size == 0 and settings.cv is None
+            ),
+            "--time cannot be combined with --cv, --test or --stream. Instead, write the later "
+            "rows to a file of their own, and use --test.": (
+                settings.time is not None
+                and (stream or test is not None or settings.cv is not None)
+            ),
             "--max-iter cannot be combined with --stream; use --epochs.": (
                 stream and settings.max_iter is not None
             ),
+            "--tails power cannot be combined with --stream, which reads the rows in batches.": (
+                stream and settings.tails == "power"
+            ),
             "--resume, --epochs, --buffer and --checkpoint-every need --stream.": (
-                not stream and (resume or streaming != Stream())
+                not stream and (resume or streaming != tables.Stream())
             ),
             "--stream reads the table several times, so it needs a file instead of -.": (
-                stream and is_stdin(data)
+                stream and tables.is_stdin(data)
             ),
             "only one of the two tables can be read from -.": (
-                test is not None and is_stdin(data) and is_stdin(test)
+                test is not None and tables.is_stdin(data) and tables.is_stdin(test)
             ),
         }
     )
     check_exists(data, test)
-    path = output_path(output or Path(f"{plain_stem(data)}.quadric"), inputs=[data, test])
+    path = output_path(output or Path(f"{tables.plain_stem(data)}.quadric"), inputs=[data, test])
     if report_page is not None:
         output_path(report_page, "--report", inputs=[data, test, path])
     with errors_as_one_line(
@@ -129,18 +140,44 @@ def train(
             columns,
             drop=column_names(columns.drop, source.columns),
             categorical=column_names(columns.categorical, source.columns),
+            missing_values=[
+                one for text in columns.missing_values for one in tables.split_names(text)
+            ],
         )
-        check_columns(  # before slow imports
+        tables.check_columns(  # before slow imports
             [columns.target, *columns.drop, *columns.categorical], source.columns
         )
         settings = replace(settings, test_size=settings.test_size if test is None else 0.0)
         if stream:
             checkpoint = tables.Checkpoint(tables.checkpoint_path(path))
-            trained = _train_stream(
-                source, columns, settings, streaming, checkpoint, resume, test_source
-            )
+            if resume and not os.path.lexists(checkpoint.path):
+                print_notes(
+                    [f"There is no checkpoint {checkpoint.path}; starting from the beginning."]
+                )
+            with progress_bar(
+                "", TextColumn("{task.completed:,.0f} rows"), TimeElapsedColumn()
+            ) as progress:
+                trained = tables.train_stream(
+                    source,
+                    columns,
+                    settings,
+                    streaming,
+                    checkpoint,
+                    resume=resume,
+                    test=test_source,
+                    progress=progress,
+                )
         else:
-            trained = _train_in_memory(source, columns, settings, test_source)
+            stderr = make_console(stderr=True)
+            settings = replace(settings, verbose=stderr.is_terminal)
+            stderr.quiet = not stderr.is_terminal  # no progress messages in a log
+            trained = tables.train(
+                source,
+                columns,
+                settings,
+                tell=lambda text: stderr.print(f"{text} ...", style="dim"),
+                test=test_source,
+            )
         schema, report = trained.schema, trained.report
         extra = {"table": schema.to_dict(), "report": report, "data": data.name}
         if linear := trained.linear.to_dict():
@@ -167,6 +204,8 @@ def train(
                 "notes": trained.notes,
                 "remarks": trained.remarks,
                 "selection": trained.selection,
+                "tails": trained.tails,
+                "threshold": trained.threshold.to_dict() if trained.threshold else None,
                 "findings": [asdict(finding) for finding in schema.findings],
                 **report,
             }
@@ -190,52 +229,31 @@ def _widths(hidden: str | None) -> tuple[int, ...] | None:
     return tuple(map(int, widths))
 
 
-def _train_in_memory(
-    source: tables.Source, columns: ColumnOptions, settings: Settings, test: tables.Source | None
-) -> tables.Trained:
-    """Train on a table in memory, with progress messages on a terminal."""
-    stderr = make_console(stderr=True)
-    settings = replace(settings, verbose=stderr.is_terminal)
-    stderr.quiet = not stderr.is_terminal  # no progress messages in a log
-    return tables.train(
-        source, columns, settings, lambda text: stderr.print(f"{text} ...", style="dim"), test
-    )
-
-
-def _train_stream(
-    source: tables.Source,
-    columns: ColumnOptions,
-    settings: Settings,
-    streaming: Stream,
-    checkpoint: tables.Checkpoint,
-    resume: bool,
-    test: tables.Source | None,
-) -> tables.Trained:
-    """Train on a table of any length, with a progress bar on a terminal."""
-    if resume and not os.path.lexists(checkpoint.path):
-        print_notes([f"There is no checkpoint {checkpoint.path}; starting from the beginning."])
-    rows = TextColumn("{task.completed:,.0f} rows")
-    with progress_bar("", rows, TimeElapsedColumn()) as progress:
-        return tables.train_stream(
-            source,
-            columns,
-            settings,
-            streaming,
-            checkpoint,
-            resume=resume,
-            test=test,
-            progress=progress,
+def _tails(facts: dict[str, Any]) -> str:
+    """Return a sentence about columns with long tails."""
+    columns = listed(map(visible, facts["columns"]), most=5)
+    before, after = facts["kept_loss"], facts["transformed_loss"]
+    if before is None or after is None:
+        how = "transformed by a power" if facts["transformed"] else "kept, as there was no choice"
+    elif facts["transformed"]:
+        how = (
+            f"transformed by a power, which reduced the loss on held-out rows from {before:.3g} to "
+            f"{after:.3g}. Equations are in the transformed inputs, and there are no certificates; "
+            "--tails keep avoids this"
         )
+    else:
+        how = f"kept: the loss on held-out rows is {before:.3g}, and {after:.3g} with powers"
+    return f"Inputs with long tails: {columns}; {how}."
 
 
 def _show(trained: tables.Trained, path: Path) -> None:
     """Print the columns, the scores and the remarks."""
     console, report, schema = make_console(), trained.report, trained.schema
     kinds = [column.kind for column in schema.columns]
-    words = {"number": "numeric", "boolean": "boolean", "category": "categorical"}
+    words = {"number": "numeric", "category": "categorical"}
     columns = [
-        counted(kinds.count(kind), f"{word} column")
-        for kind, word in words.items()
+        counted(kinds.count(kind), f"{words.get(kind, kind)} column")
+        for kind in ("number", "boolean", "date", "category", "ordinal", "target-encoded")
         if kind in kinds
     ]
     console.print(
@@ -249,6 +267,8 @@ def _show(trained: tables.Trained, path: Path) -> None:
     for one in trained.selection:
         if "skipped" in one:
             console.print(f"Not tried: {one['shape']}. {one['skipped']}")
+    if trained.tails:
+        console.print(_tails(trained.tails))
     if trained.tested is None:
         console.print(f"No score: {report['how']}.")
     else:
@@ -257,5 +277,8 @@ def _show(trained: tables.Trained, path: Path) -> None:
         if "spread" in report and report["scores"][tables.MODEL] is not None:
             folds = f"{report['scores'][tables.MODEL]:.3f} ± {report['spread'][tables.MODEL]:.3f}"
             console.print(f"{report['metric']} over the folds: {folds}")
+        if trained.cost_of_equation:
+            console.print(trained.cost_of_equation)
+    print_threshold(trained.threshold)
     print_remarks(trained.remarks)
     console.print(f"Model: {visible(str(path))}")

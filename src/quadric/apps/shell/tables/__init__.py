@@ -12,14 +12,32 @@ from quadric.utils import require
 require("polars", extra="cli", by="quadric.apps.shell.tables")
 
 if TYPE_CHECKING:
-    from quadric.apps.shell.tables._evaluation import MODEL as MODEL, Evaluation
+    from quadric.apps.shell.tables._evaluation import (
+        MODEL as MODEL,
+        Evaluation,
+        shown as shown,
+    )
     from quadric.apps.shell.tables._held_out import TestTable, evaluate_table
-    from quadric.apps.shell.tables._options import ColumnOptions, Settings, Stream, TableFormat
+    from quadric.apps.shell.tables._one_row import (
+        effects_of_row as effects_of_row,
+        nearest_classes as nearest_classes,
+    )
+    from quadric.apps.shell.tables._options import (
+        ColumnOptions,
+        Settings,
+        Stream,
+        TableFormat,
+        check_columns as check_columns,
+        is_pattern as is_pattern,
+        is_stdin as is_stdin,
+        plain_stem as plain_stem,
+        refuse as refuse,
+        split_names as split_names,
+    )
     from quadric.apps.shell.tables._prediction import (
         CertifiedTable as CertifiedTable,
         Predicted,
         certify_table as certify_table,
-        nearest_classes as nearest_classes,
         predict,
     )
     from quadric.apps.shell.tables._saved_model import (
@@ -27,16 +45,19 @@ if TYPE_CHECKING:
         TableNetwork,
         read_inputs,
     )
-    from quadric.apps.shell.tables._schema import Schema, typical_rows as typical_rows
+    from quadric.apps.shell.tables._schema import Schema
     from quadric.apps.shell.tables._source import Source, open_table
     from quadric.apps.shell.tables._streaming import Checkpoint, checkpoint_path, train_stream
+    from quadric.apps.shell.tables._threshold import CheapestThreshold as CheapestThreshold
     from quadric.apps.shell.tables._training import Trained, train
+    from quadric.apps.shell.tables._typical_rows import typical_rows as typical_rows
 
 # Names are imported on first use (PEP 562), so that a file that cannot be read is reported before
 # Polars and scikit-learn are imported.
 _HOMES = {
     "MODEL": "_evaluation",
     "CertifiedTable": "_prediction",
+    "CheapestThreshold": "_threshold",
     "Checkpoint": "_streaming",
     "ColumnOptions": "_options",
     "Evaluation": "_evaluation",
@@ -51,15 +72,23 @@ _HOMES = {
     "TestTable": "_held_out",
     "Trained": "_training",
     "certify_table": "_prediction",
+    "check_columns": "_options",
     "checkpoint_path": "_streaming",
+    "effects_of_row": "_one_row",
     "evaluate_table": "_held_out",
-    "nearest_classes": "_prediction",
+    "is_pattern": "_options",
+    "is_stdin": "_options",
+    "nearest_classes": "_one_row",
     "open_table": "_source",
+    "plain_stem": "_options",
     "predict": "_prediction",
     "read_inputs": "_saved_model",
+    "refuse": "_options",
+    "shown": "_evaluation",
+    "split_names": "_options",
     "train": "_training",
     "train_stream": "_streaming",
-    "typical_rows": "_schema",
+    "typical_rows": "_typical_rows",
 }
 
 __all__ = [

@@ -17,9 +17,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quadric.apps.shell.tables._options import TAB_SEPARATED, plain_suffix, refuse
+from quadric.apps.shell.tables._options import TAB_SEPARATED, first_line, plain_suffix, refuse
 from quadric.errors import TableError
-from quadric.utils import open_regular
+from quadric.utils import first_applying, open_regular
 
 if TYPE_CHECKING:
     import polars as pl
@@ -28,10 +28,8 @@ BLOCK = 1 << 22  # number of bytes parsed at a time
 START = 1 << 16  # number of bytes read to find the header
 LARGEST_BLOCK = 1 << 26  # a longer record is assumed to have an unclosed quote
 LINES_AT_ONCE = 20_000  # of a Zstandard file
-SEPARATORS = ",;\t|"
 FIRST_RECORD = re.compile(rb'(?:[^"\n]++|"[^"]*+")*+\n')
 GZIP, ZSTD, ZIP = b"\x1f\x8b", b"(\xb5/\xfd", b"PK\x03\x04"
-UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 UTF_8 = (None, "utf-8", "utf-8-sig")
 
 
@@ -65,6 +63,7 @@ class CsvFile:
         text = _decode(path, header).removeprefix("\ufeff")
         if "\r" in text.rstrip("\r\n") and "\n" not in text:
             raise TableError(f"{path} has CR line endings. Save it with LF or CRLF.")
+        _refuse_json(path, text)
         self.header_size, self.separator = len(header), _separator(path, text)
         try:
             names = next(csv.reader(io.StringIO(text), delimiter=self.separator, strict=True), [])
@@ -72,13 +71,12 @@ class CsvFile:
             raise TableError(f"the first line of {path} cannot be parsed: {error}.") from None
         names = [name.strip() for name in names]
         self.columns = tuple(name or f"column {i} (no name)" for i, name in enumerate(names, 1))
-        counts = Counter(self.columns).most_common()
         refuse(
             {
                 f"{path} has no column names: its first line must contain them.": not any(names),
                 **{
                     f"{path} has {count} columns named {name!r}. Make the names unique.": count > 1
-                    for name, count in counts
+                    for name, count in Counter(self.columns).most_common()
                 },
             }
         )
@@ -115,8 +113,9 @@ class CsvFile:
             )[1:]
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
             self._explain(block, rows, begin)
-            first = str(error).strip().splitlines()[0]
-            raise TableError(f"{self.path} cannot be parsed after row {rows}: {first}.") from None
+            raise TableError(
+                f"{self.path} cannot be parsed after row {rows}: {first_line(error)}."
+            ) from None
 
     def _explain(self, block: bytes, rows: int, begin: int) -> None:
         """Raise a TableError that says why a block cannot be parsed, if the reason is known."""
@@ -132,6 +131,23 @@ class CsvFile:
             raise TableError(f"row {row + 1} of {self.path} cannot be parsed: {error}.") from None
         if block.count(b'"') % 2:
             raise TableError(f"{self.path} has an unclosed quote after row {rows}.")
+
+
+def _refuse_json(path: Path, header: str) -> None:
+    """Raise TableError if the first line is that of a JSON file; no column has such a name."""
+    line = header.strip().removesuffix(",")
+    kind = first_applying(
+        {
+            "JSON lines": re.match(r'\{\s*"', line) and line.endswith("}"),
+            "JSON": re.fullmatch(r'\[|\{|\[\s*\{.*|\{\s*".*', line),
+        }
+    )
+    if kind:
+        read = "read_ndjson" if kind == "JSON lines" else "read_json"
+        raise TableError(
+            f"{path} contains {kind}, but tables are read from CSV or Parquet files. Convert it in "
+            f'Python: import polars; polars.{read}({str(path)!r}).write_parquet("table.parquet")'
+        )
 
 
 def _read_header(path: Path, blocks: Iterator[bytes]) -> bytes:
@@ -160,7 +176,7 @@ def _separator(path: Path, header: str) -> str:
     if plain_suffix(path) in TAB_SEPARATED:
         return "\t"
     unquoted = re.sub(r'"[^"]*"', "", header)
-    return max(SEPARATORS, key=lambda mark: (unquoted.count(mark), mark == ","))
+    return max(",;\t|", key=lambda mark: (unquoted.count(mark), mark == ","))
 
 
 def _end_of_records(block: bytes) -> int:
@@ -243,21 +259,21 @@ def _zstd_blocks(file: Path, encoding: str | None, name: Path) -> Iterator[bytes
         schema={"line": pl.String},
         glob=False,
     )
-    batches = lines.collect_batches(chunk_size=LINES_AT_ONCE, maintain_order=True, lazy=True)
     try:
-        for batch in batches:
+        for batch in lines.collect_batches(
+            chunk_size=LINES_AT_ONCE, maintain_order=True, lazy=True
+        ):
             yield (batch["line"].fill_null("").str.join("\n").item() + "\n").encode()
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
-        first = (str(error).strip().splitlines() or ["it cannot be read"])[0].rstrip(".")
         raise TableError(
-            f"{name} is damaged, or is not text in UTF-8 compressed with Zstandard: {first}. Use "
-            "another copy, or decompress it first: zstd -d."
+            f"{name} is damaged, or is not text in UTF-8 compressed with Zstandard: "
+            f"{first_line(error)}. Use another copy, or decompress it first: zstd -d."
         ) from None
 
 
 def _in_utf_8(blocks: Iterator[bytes], encoding: str | None, name: Path) -> Iterator[bytes]:
     first = next(blocks, b"")
-    if encoding is None and first.startswith(UTF_16):
+    if encoding is None and first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         encoding = "utf-16"
     if encoding in UTF_8:
         yield from itertools.chain([first], blocks)

@@ -15,12 +15,11 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 from scipy.special import expit, softmax
-from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from quadric.apps.shell.tables._schema import Schema
 from quadric.checks import Array
 from quadric.errors import ModelFileError
-from quadric.utils import visible
+from quadric.utils import shown as shown, visible
 
 MODEL = "this model"  # its name in tables and reports, next to those of the baselines
 TRIVIAL = {"classification": "most frequent class", "regression": "the mean"}
@@ -30,11 +29,11 @@ RESAMPLES = 500
 MOST_RESAMPLED = 10_000  # rows in a resample
 LEVEL = 0.95
 SMALLEST = float(np.finfo(np.float64).eps)  # probabilities are at least this in the log-loss
-ROUNDING = 64 * SMALLEST  # smaller differences are rounding errors
 MOST_STORED = 20_000  # coefficients in a model file, whose description is JSON
 BINS = 10  # number of bins of equal width in the calibration error
 MOST_CONFUSED = 200  # with more classes, the confusion matrix is too large to report
-MOST_AREAS = 50  # with more classes, the ROC AUC has no interval, which would take too long
+MOST_AREAS = 50  # with more classes, areas under curves have no interval: it would take too long
+OF_EACH_CLASS = ("precision", "recall", "F1", "average precision")
 
 
 @dataclass(frozen=True)
@@ -71,14 +70,22 @@ class Evaluation:
         The number of rows.
     scores : dict of Score
         By name. For classification: accuracy, balanced accuracy, macro F1, ROC AUC (one class
-        against the rest), log-loss, Brier score and the expected calibration error (10 bins).
+        against the rest), average precision (of the rarer of two classes, otherwise the mean),
+        log-loss, Brier score and the expected calibration error (10 bins).
         For regression: R², RMSE, MAE and the median absolute error.
     classes : list of dict
-        For each class: its rows, how often it is predicted, precision, recall and F1.
+        For each class: its rows, how often it is predicted, precision, recall, F1 and average
+        precision.
     confusion : list of list of int
         The confusion matrix of a classifier with up to 200 classes; one row per true class.
     calibration : list of dict
         For bins of the probability of the predicted class: its mean, the accuracy and the rows.
+    repetitions : int
+        How often each row was predicted. The scores are those of all predictions; the classes, the
+        confusion matrix and the calibration are those of the first prediction of each row.
+    p_values : dict
+        How probable so good a score is if the predictions are "unrelated" to the targets, and so
+        large a calibration error if the probabilities are "calibrated"; see `chances`.
     """
 
     task: str
@@ -87,6 +94,8 @@ class Evaluation:
     classes: list[dict[str, Any]]
     confusion: list[list[int]]
     calibration: list[dict[str, float]]
+    p_values: dict[str, float]
+    repetitions: int = 1
 
     def to_dict(self) -> dict[str, Any]:
         """Return the evaluation as JSON values, without the parts that do not apply."""
@@ -105,10 +114,10 @@ class Evaluation:
         """Return the scores of each class as text: a header, then one line per class."""
         lines = [
             [visible(str(line["class"])), str(line["rows"]), str(line["predicted"])]
-            + [shown(line[name]) for name in ("precision", "recall", "F1")]
+            + [shown(line[name]) for name in OF_EACH_CLASS]
             for line in self.classes
         ]
-        return [["class", "rows", "predicted", "precision", "recall", "F1"], *lines]
+        return [["class", "rows", "predicted", *OF_EACH_CLASS], *lines]
 
 
 def evaluate(
@@ -117,6 +126,7 @@ def evaluate(
     model: Array,
     baselines: Mapping[str, Array],
     seed: int = 0,
+    rows: Array | None = None,
 ) -> Evaluation:
     """Score predicted probabilities or numbers.
 
@@ -132,6 +142,9 @@ def evaluate(
         The probabilities or numbers that each baseline predicts, by name.
     seed : int
         Seed of the bootstrap.
+    rows : array of int of shape (n_rows,), optional
+        The row of each prediction, if rows are predicted several times. The predictions of a row
+        are resampled together, because they are not independent.
 
     Returns
     -------
@@ -144,13 +157,68 @@ def evaluate(
     >>> round(found.scores["accuracy"].value, 3), found.confusion
     (0.667, [[1, 0], [1, 1]])
     """
-    scores = _scores(ClassMetrics if classes else NumberMetrics, truth, model, baselines, seed)
+    metrics = ClassMetrics if classes else NumberMetrics
+    _, first, row = np.unique(
+        np.arange(len(truth)) if rows is None else rows, return_index=True, return_inverse=True
+    )
+    scores = _scores(metrics, truth, model, baselines, seed, row)
+    p_values, repetitions = chances(truth, model, row, seed), len(row) // len(first)
     if not classes:
-        return Evaluation("regression", len(truth), scores, [], [], [])
-    ours = ClassMetrics(truth, model)
-    confusion = ours.confusion().tolist() if len(classes) <= MOST_CONFUSED else []
-    by_class, calibration = ours.class_table(classes), ours.calibration()
-    return Evaluation("classification", len(truth), scores, by_class, confusion, calibration)
+        return Evaluation("regression", len(first), scores, [], [], [], p_values, repetitions)
+    ours = ClassMetrics(truth[first], model[first])
+    return Evaluation(
+        "classification",
+        len(first),
+        scores,
+        classes=ours.class_table(classes),
+        confusion=ours.confusion().tolist() if len(classes) <= MOST_CONFUSED else [],
+        calibration=ours.calibration(),
+        p_values=p_values,
+        repetitions=repetitions,
+    )
+
+
+def chances(truth: Array, predicted: Array, rows: Array, seed: int) -> dict[str, float]:
+    """Return the p-values of two hypotheses about predictions, from RESAMPLES random draws.
+
+    - "unrelated": the targets are exchangeable between rows. The targets are permuted, and the
+      score is the log-likelihood, or the covariance for numbers, which orders permutations as R²
+      does. Not defined if all targets are equal.
+    - "calibrated": the predicted class is right with its probability. The classes are drawn with
+      these probabilities, and the score is the calibration error. Only for probabilities.
+
+    `rows` has the same number where a row is predicted several times, so that these predictions
+    get the same target. At most MOST_RESAMPLED predictions are used.
+    """
+    rng = np.random.default_rng(seed)
+    if len(truth) > MOST_RESAMPLED:
+        some = np.sort(rng.choice(len(truth), MOST_RESAMPLED, replace=False))
+        truth, predicted, rows = truth[some], predicted[some], rows[some]
+    _, first, row = np.unique(rows, return_index=True, return_inverse=True)
+    targets, found = truth[first], {}
+    if (targets != targets[0]).any():
+        every = np.arange(len(truth))
+        fit = np.log(np.maximum(predicted, SMALLEST)) if predicted.ndim == 2 else None
+        centered = predicted - predicted.mean(axis=0)
+
+        def score(y: Array) -> float:
+            return float(centered @ y if fit is None else fit[every, y].sum())
+
+        permuted = [score(rng.permutation(targets)[row]) for _ in range(RESAMPLES)]
+        found["unrelated"] = _p_value(score(truth), np.array(permuted))
+    if predicted.ndim == 2:
+        ours, confidence = ClassMetrics(truth, predicted), predicted.max(axis=1)
+        right = rng.random((RESAMPLES, len(first)))[:, row] < confidence
+        drawn = np.abs((right - confidence) @ _indicator(_bins(confidence), BINS)).sum(axis=1)
+        error = ours.scores(np.ones((1, len(truth))))["calibration error"][0] * len(truth)
+        found["calibrated"] = _p_value(error, drawn)
+    return found
+
+
+def _p_value(score: float, drawn: Array) -> float:
+    """Return the share of random scores, the score itself included, that are as large."""
+    rounding = 1e-9 * abs(score)
+    return float((1 + (drawn >= score - rounding).sum()) / (1 + len(drawn)))
 
 
 def main_score(classes: Sequence[Any], truth: Array, predicted: Array) -> float:
@@ -167,22 +235,25 @@ def _scores(
     model: Array,
     baselines: Mapping[str, Array],
     seed: int,
+    row: Array,
 ) -> dict[str, Score]:
-    """Return each score with its percentile interval over bootstrap resamples.
+    """Return each score with its percentile interval over bootstrap resamples of the rows.
 
-    With more than MOST_RESAMPLED rows, a random subset of this size is resampled, and the distances
-    from the score are scaled by the square root of the ratio of the numbers of rows.
+    `row` is the number of the row of each prediction, counted from 0. With more than MOST_RESAMPLED
+    rows, a random subset of this size is resampled, and the distances from the score are scaled by
+    the square root of the ratio of the numbers of rows.
     """
-    n, rng = len(truth), np.random.default_rng(seed)
+    n, rng = int(row.max()) + 1, np.random.default_rng(seed)
     m = min(n, MOST_RESAMPLED)
-    rows = np.arange(n) if m == n else np.sort(rng.choice(n, m, replace=False))
+    subset = np.arange(n) if m == n else np.sort(rng.choice(n, m, replace=False))
     drawn = [np.bincount(rng.integers(m, size=m), minlength=m) for _ in range(RESAMPLES)]
-    counts, scale = np.array(drawn, dtype=np.float64), math.sqrt(m / n)
-    every = {MODEL: model, **baselines}
-    whole = {other: metrics(truth, P).scores(np.ones((1, n))) for other, P in every.items()}
+    rows = np.flatnonzero(np.isin(row, subset))
+    counts = np.array(drawn, dtype=np.float64)[:, np.searchsorted(subset, row[rows])]
+    every, scale = {MODEL: model, **baselines}, math.sqrt(m / n)
+    whole = {other: metrics(truth, P).scores(np.ones((1, len(row)))) for other, P in every.items()}
     some = {other: metrics(truth[rows], P[rows]) for other, P in every.items()}
     resampled = {other: one.scores(counts) for other, one in some.items()}
-    center = whole[MODEL] if m == n else some[MODEL].scores(np.ones((1, m)))
+    center = whole[MODEL] if m == n else some[MODEL].scores(np.ones((1, len(rows))))
     result = {}
     for name, (value,) in whole[MODEL].items():
         ours = resampled[MODEL][name]
@@ -201,13 +272,6 @@ def _scores(
             },
         )
     return result
-
-
-def shown(value: float | None) -> str:
-    """Return a score as text with at least three digits; a hyphen if it is not defined."""
-    if value is None:
-        return "-"
-    return f"{value:.3f}" if value == 0 or 0.0005 <= abs(value) < 10 else f"{value:.4g}"
 
 
 def _interval(score: Score) -> str:
@@ -253,12 +317,11 @@ class ClassMetrics:
         parts = np.column_stack([right, -np.log(np.maximum(own, SMALLEST)), brier])
         accuracy, log_loss, brier_score = (counts @ parts / total[:, None]).T
         classes = self._of_each_class(counts)
-        with_auc = k <= MOST_AREAS or len(counts) == 1
         return {
             "accuracy": accuracy,
             "balanced accuracy": _mean(classes["recall"]),
             "macro F1": _mean(classes["F1"]),
-            "ROC AUC": self._area(counts) if with_auc else np.full(len(counts), np.nan),
+            **self._area_scores(counts),
             "log-loss": log_loss,
             "Brier score": brier_score,
             "calibration error": self._calibration_error(counts, right) / total,
@@ -280,11 +343,12 @@ class ClassMetrics:
 
     def class_table(self, classes: Sequence[Any]) -> list[dict[str, Any]]:
         """Return the scores of each class; None where a class does not occur."""
-        found = self._of_each_class(np.ones((1, len(self.truth))))
+        every = np.ones((1, len(self.truth)))
+        found = self._of_each_class(every) | self._areas(every)
         return [
             {"class": label, "rows": int(found["rows"][0, k])}
             | {"predicted": int(found["predicted"][0, k])}
-            | {name: finite_or_none(found[name][0, k]) for name in ("precision", "recall", "F1")}
+            | {name: finite_or_none(found[name][0, k]) for name in OF_EACH_CLASS}
             for k, label in enumerate(classes)
         ]
 
@@ -314,16 +378,17 @@ class ClassMetrics:
         confidence = self.probabilities.max(axis=1)
         excess = _indicator(_bins(confidence), BINS, right - confidence)
         error = np.abs(counts @ excess).sum(axis=1)
-        return np.where(error < ROUNDING * len(right), 0.0, error)
+        rounding = 64 * SMALLEST * len(right)  # smaller differences are rounding errors
+        return np.where(error < rounding, 0.0, error)
 
-    def _area(self, counts: Array) -> Array:
-        """Area under the ROC curve; for more than two classes, the mean of each against the rest.
+    def _areas(self, counts: Array) -> dict[str, Array]:
+        """Return the ROC AUC and the average precision of each class against the rest.
 
-        Classes that do not occur are left out of the mean.
+        The average precision is the sum of the precisions at all thresholds, weighted by the gains
+        in recall. A score is NaN for a class that does not occur.
         """
-        k = self.probabilities.shape[1]
-        areas = []
-        for c in range(k) if k > 2 else [1]:
+        areas, precisions = [], []
+        for c in range(self.probabilities.shape[1]):
             scores = self.probabilities[:, c]
             order = np.argsort(scores, kind="stable")
             ties = np.flatnonzero(np.diff(scores[order], prepend=-np.inf))
@@ -331,9 +396,21 @@ class ClassMetrics:
             inside = np.add.reduceat(sorted_counts * is_class, ties, axis=1)
             outside = np.add.reduceat(sorted_counts * ~is_class, ties, axis=1)
             below = np.cumsum(outside, axis=1) - outside / 2
-            pairs = inside.sum(axis=1) * outside.sum(axis=1)
-            areas.append(_ratio((inside * below).sum(axis=1), pairs))
-        return _mean(np.column_stack(areas))
+            rows, others = inside.sum(axis=1), outside.sum(axis=1)
+            areas.append(_ratio((inside * below).sum(axis=1), rows * others))
+            found, wrong = (np.cumsum(one[:, ::-1], axis=1)[:, ::-1] for one in (inside, outside))
+            precision = np.nan_to_num(_ratio(found, found + wrong))
+            precisions.append(_ratio((inside * precision).sum(axis=1), rows))
+        return {"ROC AUC": np.array(areas).T, "average precision": np.array(precisions).T}
+
+    def _area_scores(self, counts: Array) -> dict[str, Array]:
+        """Return the scores of the rarer of two classes, or the means over several classes."""
+        k = self.probabilities.shape[1]
+        if k > MOST_AREAS and len(counts) > 1:
+            return dict.fromkeys(("ROC AUC", "average precision"), np.full(len(counts), np.nan))
+        rows = np.bincount(self.truth, minlength=k)
+        chosen = list(range(k)) if k > 2 else [0 if rows[0] < rows[1] else 1]
+        return {name: _mean(found[:, chosen]) for name, found in self._areas(counts).items()}
 
 
 @dataclass(frozen=True)
@@ -433,11 +510,12 @@ class LinearBaseline:
     @classmethod
     def fit(cls, Z: Any, y: Array, schema: Schema, class_weight: str | None = None) -> Self:
         """Fit the baseline to preprocessed rows."""
+        from sklearn.linear_model import LinearRegression, LogisticRegression  # takes time
+
         if not schema.classes:
             fitted = LinearRegression().fit(Z, y)
             return cls(fitted.coef_[None, :], np.array([fitted.intercept_]), classifies=False)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the baseline need not converge
+        with warnings.catch_warnings(action="ignore"):  # the baseline need not converge
             fitted = LogisticRegression(max_iter=1000, class_weight=class_weight).fit(Z, y)
         return cls(fitted.coef_, fitted.intercept_, classifies=True)
 

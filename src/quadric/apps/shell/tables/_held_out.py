@@ -4,8 +4,9 @@ Remarks are what a careful colleague would say about a trained model, in a few p
 check returns remarks with a rank. `most_important` chooses the sentences that are shown.
 """
 
+import shlex
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from quadric.apps.shell.tables._cleaning import cleaned
 from quadric.apps.shell.tables._evaluation import (
     LINEAR,
     METRIC,
@@ -22,6 +24,7 @@ from quadric.apps.shell.tables._evaluation import (
     LinearBaseline,
     Score,
     evaluate,
+    finite_or_none,
     main_score,
     shown,
     trivial_outputs,
@@ -31,26 +34,33 @@ from quadric.apps.shell.tables._saved_model import TableNetwork
 from quadric.apps.shell.tables._schema import (
     Schema,
     check_inputs,
-    clean,
     features,
     labels,
     predictable_rows,
-    to_numbers,
     to_text,
 )
 from quadric.apps.shell.tables._source import ROWS_AT_ONCE, Source
+from quadric.apps.shell.tables._threshold import (
+    CheapestThreshold,
+    cheapest_threshold,
+    parse_costs,
+)
 from quadric.checks import Array
 from quadric.errors import TableError
+from quadric.models import NumberForm, numbers
 from quadric.utils import counted, listed
 
 MOST_NUMBERS = 2**23  # maximum number of predicted numbers kept per model or baseline
 MOST_REMARKS = 3
 FEW_ROWS = 100
 FEW_OF_A_CLASS = 10
+UNRELATED = 0.05  # smallest p-value of a score that may be due to chance
+MISCALIBRATED = 0.1, 0.01  # a larger calibration error is remarked on, with a smaller p-value
+BETTER = 0.95  # a smaller share of the loss of a single layer is better than it
 MANY_DUPLICATES = 0.02  # share of the test rows
 
 # the order of remarks: the most serious come first
-Rank = IntEnum("Rank", "BASELINE COLUMNS LEAK SHAPE CLASSES FEW_ROWS LAST")
+Rank = IntEnum("Rank", "BASELINE COLUMNS LEAK CALIBRATION CLASSES FEW_ROWS")
 Remark = tuple[Rank, str]
 
 
@@ -72,6 +82,8 @@ class TestTable:
         The inputs and targets of the first rows; None for held-out rows.
     folds : list of dict
         The accuracy or R² of the model and of each baseline in each fold of a cross-validation.
+    rival : float or None
+        The accuracy or R² of another model on the same rows; see `Trained.equation`.
     """
 
     __test__ = False  # pytest must not collect this class
@@ -83,10 +95,17 @@ class TestTable:
     notes: list[str] = field(default_factory=list)
     rows: tuple[pl.DataFrame, Array] | None = None
     folds: list[dict[str, float]] = field(default_factory=list)
+    rival: float | None = None
 
-    def remarks(self, *, balanced: bool) -> list[str]:
+    def remarks(self, *, balanced: bool, selection: Sequence[Mapping[str, Any]] = ()) -> list[str]:
         """Return the most important remarks on the scores; see `remarks_on_scores`."""
-        return most_important(remarks_on_scores(self.evaluation, balanced=balanced))
+        found = remarks_on_scores(self.evaluation, balanced=balanced, selection=selection)
+        return most_important(found)
+
+    def cheapest_threshold(self, costs: Sequence[str]) -> CheapestThreshold:
+        """Return the threshold with the lowest cost; `costs` are texts such as 'fraud=20'."""
+        labels = [line["class"] for line in self.evaluation.classes]
+        return cheapest_threshold(self.truth, self.predicted, labels, parse_costs(costs, labels))
 
 
 class ScoredRows:
@@ -105,7 +124,7 @@ class ScoredRows:
     ----------
     constants : list
         The outputs of the trivial baseline in each fold; see `trivial_outputs`. If it is empty,
-        they follow from the collected rows.
+        they follow from the training table or, if that is unknown, from the collected rows.
     most, seen : int
         The maximum number of rows in the sample, and the number of rows that were added.
     """
@@ -131,7 +150,7 @@ class ScoredRows:
         truth : array of shape (n_rows,)
             The indices of the true classes, or the true numbers.
         outputs : sequence of array
-            The outputs of the model and, if there is one, of the linear baseline.
+            The outputs of the model and, if there are any, of the linear baseline and of a rival.
         fold : int
             The fold in which these rows are held out, counted from 0.
         """
@@ -152,10 +171,15 @@ class ScoredRows:
     def evaluate(
         self, notes: Sequence[str] = (), rows: tuple[pl.DataFrame, Array] | None = None
     ) -> TestTable:
-        """Score the rows of all folds together, and each of several folds."""
+        """Score the rows of all folds together, and each of several folds.
+
+        If rows were predicted several times, the result has the first prediction of each.
+        """
         classes, task = self.schema.classes, self.schema.task
-        _, numbers, truth, folds, model, *linear = self._chosen()
-        constants = np.array(self.constants or [trivial_outputs(self.schema, truth)])
+        _, numbers, truth, folds, model, *others = self._chosen()
+        linear, rival = others[:1], [main_score(classes, truth, P) for P in others[1:]]
+        trivial = trivial_outputs(self.schema, None if self.schema.rows else truth)
+        constants = np.array(self.constants or [trivial])
         names = (TRIVIAL[task], LINEAR[task])
         baselines = dict(zip(names, [constants[folds], *linear], strict=False))
         several = [folds == fold for fold in np.unique(folds)]
@@ -169,16 +193,31 @@ class ScoredRows:
         ]
         if self.seen > self.most:
             notes = [*notes, f"The scores are those of a random sample of {self.most:,} rows."]
-        evaluation = evaluate(classes, truth, model, baselines, self.seed)
-        return TestTable(evaluation, numbers, truth, model, list(notes), rows, scores)
+        evaluation = evaluate(classes, truth, model, baselines, self.seed, numbers)
+        _, first = np.unique(numbers, return_index=True)
+        return TestTable(
+            evaluation,
+            numbers[first],
+            truth[first],
+            model[first],
+            list(notes),
+            rows,
+            scores,
+            *map(finite_or_none, rival),
+        )
 
 
 def outputs_of(
-    model: Any, schema: Schema, X: Any, linear: LinearBaseline | None = None
+    model: Any, schema: Schema, X: Any, linear: LinearBaseline | None = None, rival: Any = None
 ) -> list[Array]:
-    """Return the probabilities or numbers that the model and the linear baseline predict."""
+    """Return what the model and, if given, the linear baseline and the rival predict.
+
+    These are probabilities or numbers. A rival needs a linear baseline, which precedes it.
+    """
     outputs = [model.predict_proba(X) if schema.classes else model.predict(X)]
-    return outputs if linear is None else [*outputs, linear.outputs(model[:-1].transform(X))]
+    if linear is not None:
+        outputs.append(linear.outputs(model[:-1].transform(X)))
+    return outputs if rival is None else [*outputs, *outputs_of(rival, schema, X)]
 
 
 def evaluate_table(
@@ -187,6 +226,7 @@ def evaluate_table(
     source: Source,
     *,
     linear: LinearBaseline | None = None,
+    rival: Any = None,
     seed: int = 0,
 ) -> TestTable:
     """Score a model on a table.
@@ -204,6 +244,8 @@ def evaluate_table(
         The table; see `open_table`.
     linear : LinearBaseline, optional
         A baseline that uses the pipeline's preprocessing.
+    rival : estimator, optional
+        Another model, whose score is `rival` of the result. It needs a linear baseline.
     seed : int
         Seed of the bootstrap.
 
@@ -226,7 +268,7 @@ def evaluate_table(
             continue
         first = first or (X, np.array(schema.classes)[truth] if schema.classes else truth)
         try:
-            outputs = outputs_of(model, schema, X, linear)
+            outputs = outputs_of(model, schema, X, linear, rival)
         except ValueError as error:  # numbers too large for the model
             raise TableError(" ".join(str(error).split())) from None
         if outputs[0].ndim > 1 and not schema.classes:
@@ -236,8 +278,6 @@ def evaluate_table(
         )
     if first is None:
         raise TableError(f"no row of {source.path} can be scored: {'; '.join(rows.notes())}")
-    if schema.rows:
-        collected.constants = [trivial_outputs(schema)]
     tested = collected.evaluate(rows.notes(), first)
     if not schema.rows:
         what = "shares of the classes" if schema.classes else "mean of the target"
@@ -258,17 +298,6 @@ def check_target(schema: Schema, source: Source) -> None:
         )
 
 
-def values_at(source: Source, numbers: Array, names: list[str]) -> dict[int, list[str]]:
-    """Return the values of some rows as text; rows are counted from 1."""
-    values: dict[int, list[str]] = {}
-    start, text = 1, pl.col(names).cast(pl.String).fill_null("")
-    for frame in source.batches(ROWS_AT_ONCE):
-        inside = [number for number in numbers.tolist() if start <= number < start + len(frame)]
-        values |= {number: list(frame[number - start].select(text).row(0)) for number in inside}
-        start += len(frame)
-    return values
-
-
 @dataclass
 class _Rows:
     """The rows of a table that can be scored, and counts of those that cannot."""
@@ -282,29 +311,30 @@ class _Rows:
     def usable(self, frame: pl.DataFrame, start: int) -> tuple[pl.DataFrame, Array, Array]:
         """Return the inputs, the targets (numbers, or indices of classes) and the row numbers."""
         X, column = features(self.schema, frame, start), self.schema.target
-        target = clean(frame.select(column))[column]
-        present = target.is_not_null().to_numpy()
+        schema = self.schema
+        target = to_text(cleaned(frame[column], schema.target_missing, schema.target_form))
+        present = np.array([text is not None for text in target], dtype=bool)
         predicted = predictable_rows(X, imputes=self.imputes)
         self.without_target += int((~present).sum())
         self.empty += int((present & ~predicted).sum())
         kept, values = present & predicted, np.zeros(len(frame))
         if self.schema.classes:
             values = self._codes(target)
-            self.unknown.update(to_text(target.filter(present & (values < 0))))
+            unknown = np.flatnonzero(present & (values < 0))
+            self.unknown.update(target[row] or "" for row in unknown)
             kept &= values >= 0
         else:
             values[present], _ = labels(self.schema, frame, start)
         return X.filter(kept), values[kept], start + 1 + np.flatnonzero(kept)
 
-    def _codes(self, target: pl.Series) -> Array:
+    def _codes(self, target: Sequence[str | None]) -> Array:
         """Return the index of the class of each row, or -1."""
         classes = self.schema.classes
-        codes = {str(label): k for k, label in enumerate(classes)}
+        keys: Sequence[Any] = target
         if not isinstance(classes[0], str):  # so that 1, 1.0 and "1" are the same class
-            numbers = to_numbers(target.to_frame()).get(target.name)
-            target = to_text(numbers) if numbers is not None else target.cast(pl.String)
-        known = to_text(target).replace_strict(codes, default=-1, return_dtype=pl.Int64)
-        return known.fill_null(-1).to_numpy()
+            keys = numbers(target, NumberForm(*self.schema.target_form)).tolist()
+        codes = {label: k for k, label in enumerate(classes)}
+        return np.array([codes.get(key, -1) for key in keys])
 
     def notes(self) -> list[str]:
         unknown = [f"{name!r} ({count})" for name, count in self.unknown.items()]
@@ -331,38 +361,39 @@ def _normalized(P: Array) -> Array:
 
 
 def most_important(remarks: Iterable[Remark], most: int = MOST_REMARKS) -> list[str]:
-    """Return the sentences of the highest ranks, without duplicates.
+    """Return the sentences about columns, and the others of the highest ranks, without duplicates.
 
     >>> most_important([(Rank.FEW_ROWS, "c"), (Rank.LEAK, "b")], most=1)
     ['b']
     """
-    ordered = sorted(remarks, key=lambda remark: remark[0])
-    return list(dict.fromkeys(text for _, text in ordered))[:most]
+    chosen: dict[str, Rank] = {}
+    for rank, text in sorted(remarks, key=lambda remark: remark[0]):
+        if rank == Rank.COLUMNS or sum(one != Rank.COLUMNS for one in chosen.values()) < most:
+            chosen.setdefault(text, rank)
+    return list(chosen)
 
 
-def remark_on_shape(other: Any, score: float, ours: float, metric: str) -> Remark:
-    """Report what the given shape costs, compared with an estimator that chose its shape."""
-    shapes = (tried["shape"] for tried in other.selection_ if tried.get("chosen"))
-    shape = next(shapes, "another shape")
-    both = f"{metric} is {ours:.3f}, and {score:.3f} for the best shape ({shape})"
-    if score <= ours:
-        return Rank.LAST, f"No hidden layer is needed: the {both}."
-    return Rank.SHAPE, f"Without hidden layers, the {both}. Omit --hidden to use that."
-
-
-def remarks_on_scores(evaluation: Evaluation, *, balanced: bool = False) -> list[Remark]:
-    """Compare the model with the baselines, and look for classes that it never predicts.
+def remarks_on_scores(
+    evaluation: Evaluation,
+    *,
+    balanced: bool = False,
+    selection: Sequence[Mapping[str, Any]] = (),
+) -> list[Remark]:
+    """Compare the model with the baselines, and look for bad probabilities and missing classes.
 
     With `balanced` class weights, the balanced accuracy is compared instead of the accuracy. A
     linear baseline is worth a remark if it is better than the model by a standard error.
+    `selection` lists the shapes that were tried, as in `QuadraticClassifier.selection_`.
     """
     name = "balanced accuracy" if balanced else METRIC[evaluation.task]
     score, linear = evaluation.scores[name], LINEAR[evaluation.task]
-    remarks = _against_trivial(evaluation, name)
+    hopeless = _hidden_shapes_fail(selection)
+    remarks = _against_trivial(evaluation, name, hopeless)
+    remarks += _on_calibration(evaluation, balanced=balanced)
     theirs, ours = shown(score.baselines.get(linear)), shown(score.value)
     if _advantage(score, linear) <= -1 and theirs != ours:
-        better = f"{linear.capitalize()} is better than this model"
-        remarks.append((Rank.BASELINE, f"{better}: {name} {theirs} against {ours}."))
+        text = f"{linear.capitalize()} is better than this model: {name} {theirs} against {ours}."
+        remarks.append((Rank.BASELINE, text))
     never = [
         f"{line['class']!r} ({counted(line['rows'], 'test row')})"
         for line in evaluation.classes
@@ -374,8 +405,40 @@ def remarks_on_scores(evaluation: Evaluation, *, balanced: bool = False) -> list
     return remarks
 
 
-def _against_trivial(evaluation: Evaluation, name: str) -> list[Remark]:
-    """Remark on a model that is not better than the trivial baseline by two standard errors."""
+def _hidden_shapes_fail(selection: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether networks with hidden neurons were tried, and none is better than a single layer."""
+    losses: dict[bool, list[float]] = {True: [], False: []}
+    for tried in selection:
+        if "loss" in tried:
+            losses["hidden" in tried["shape"]].append(tried["loss"])
+    return bool(losses[True]) and min(losses[True]) > BETTER * min(losses[False], default=0.0)
+
+
+def _on_calibration(evaluation: Evaluation, *, balanced: bool) -> list[Remark]:
+    """Remark on probabilities that are further off than chance explains."""
+    score, (least, chance) = evaluation.scores.get("calibration error"), MISCALIBRATED
+    if score is None or score.value is None or score.value <= least:
+        return []
+    if evaluation.p_values["calibrated"] > chance:
+        return []
+    excess = sum(
+        one["rows"] * (one["probability"] - one["accuracy"]) for one in evaluation.calibration
+    )
+    share = excess / evaluation.rows / score.value  # 1 if all bins are too confident
+    how = " (too high)" if share > 0.5 else " (too low)" if share < -0.5 else ""
+    advice = "use more rows, or CalibratedClassifierCV in Python"
+    if balanced:
+        advice = "with class weights they only rank the rows; omit --class-weight to use them"
+    text = f"Its probabilities are off by {score.value:.2f} on average{how}: {advice}."
+    return [(Rank.CALIBRATION, text)]
+
+
+def _against_trivial(evaluation: Evaluation, name: str, hopeless: bool) -> list[Remark]:
+    """Remark on a model that is not better than the trivial baseline by two standard errors.
+
+    The inputs may be unrelated to the target if networks are `hopeless` and if permuted targets
+    often have as good a score.
+    """
     score, trivial = evaluation.scores[name], TRIVIAL[evaluation.task]
     if _advantage(score, trivial) > 2:
         return []
@@ -388,7 +451,9 @@ def _against_trivial(evaluation: Evaluation, name: str) -> list[Remark]:
     if loss is not None and _advantage(loss, trivial) < -2:  # a lower loss is better
         area = shown(evaluation.scores["ROC AUC"].value)
         return [(Rank.CLASSES, f"{text}. Its probabilities are better (ROC AUC {area}).")]
-    return [(Rank.BASELINE, f"{text}. The inputs may be unrelated to the target.")]
+    is_chance = evaluation.p_values.get("unrelated", 0.0) > UNRELATED
+    why = " The inputs may be unrelated to the target." if hopeless and is_chance else ""
+    return [(Rank.BASELINE, f"{text}.{why}")]
 
 
 def _advantage(score: Score, baseline: str) -> float:
@@ -400,11 +465,15 @@ def _advantage(score: Score, baseline: str) -> float:
     return difference / error if error else float(np.sign(difference)) * float("inf")
 
 
-def remarks_on_table(schema: Schema, *, may_use_cv: bool = False) -> list[Remark]:
-    """Return the findings about the columns, and look for too few rows, in total and of a class."""
-    rows, advice = schema.rows - schema.missing_targets, ""
-    if may_use_cv:
-        advice = " With --cv 5, every row is used for testing."
+def remarks_on_table(
+    schema: Schema, *, may_use_cv: bool = False, at_random: bool = False
+) -> list[Remark]:
+    """Return the findings about the columns, and look for too few rows, in total and of a class.
+
+    `at_random` says whether the rows to test on are chosen at random, although they may have dates.
+    """
+    rows = schema.rows - schema.missing_targets
+    advice = " With --cv 5, every row is used for testing." if may_use_cv else ""
     rare = [
         f"{label!r} ({count})"
         for label, count in zip(schema.classes, schema.class_counts, strict=True)
@@ -418,7 +487,16 @@ def remarks_on_table(schema: Schema, *, may_use_cv: bool = False) -> list[Remark
             f"Classes with too few rows to learn from: {listed(rare, 5)}.": rare,
         }
     )
-    remarks = [(Rank.COLUMNS, finding.sentence) for finding in schema.findings]
+    dated = [column.name for column in schema.columns if "days" in column.parts][:1]
+    dated_rows = applying(
+        {
+            f"The rows have dates ({name!r}), but those to test on are chosen at random. For a "
+            f"model that predicts later rows, use --time {shlex.quote(name)}.": at_random
+            for name in dated
+        }
+    )
+    remarks = [(Rank.COLUMNS, text) for text in dated_rows]
+    remarks += [(Rank.COLUMNS, finding.sentence) for finding in schema.findings]
     return remarks + [(Rank.FEW_ROWS, text) for text in few]
 
 

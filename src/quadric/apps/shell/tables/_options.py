@@ -8,8 +8,8 @@ checked early; Polars is imported on first use.
 from __future__ import annotations
 
 import codecs
+import csv
 import glob
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,26 +21,23 @@ from quadric.errors import TableError
 from quadric.utils import first_applying, listed
 
 if TYPE_CHECKING:
-    import polars as pl
-
     Names = Sequence[str]
 else:
     Names = list[str]  # the only type of repeated options that typer supports
 
-STDIN = ("-", "/dev/stdin")
 COMPRESSED = (".gz", ".zst")
 TAB_SEPARATED = (".tsv", ".tab")
 PARQUET = (".parquet", ".pq")
 WRITTEN = ("", ".csv", ".txt", *TAB_SEPARATED, *PARQUET)
 DECIMAL_COMMA = r"^[+-]?(\d{1,3}(\.\d{3})+|\d+)?,\d+([eE][+-]?\d+)?$"  # 5,1 or 1.234,5
-GROUPS_OF_THREE = r"^[+-]?\d{1,3}(,\d{3})+(\.\d*)?$"  # 1,234 or 1,234,567.8
-DECIMAL_POINT = r"^\s*[+-]?\d*\.\d*([eE][+-]?\d+)?\s*$"
-THOUSANDS = {"": "", " ": "[ \u00a0\u202f]", ".": r"\.", ",": ",", "'": "['\u2019]", "_": "_"}
+DECIMAL_POINT = r"^[+-]?\d*\.\d*([eE][+-]?\d+)?$"
+HELD_OUT = 0.25  # share of rows
+THOUSANDS = ("", " ", ".", ",", "'", "_")
 
 
 def is_stdin(path: Path) -> bool:
     """Whether the table is read from standard input, which "-" and "/dev/stdin" stand for."""
-    return str(path) in STDIN
+    return str(path) in ("-", "/dev/stdin")
 
 
 def is_pattern(path: Path) -> bool:
@@ -73,9 +70,27 @@ def plain_stem(path: Path) -> str:
     return plain.stem or "table"
 
 
+def split_names(text: str) -> list[str]:
+    """Split a string at commas, except within double quotes.
+
+    >>> split_names('a, "b, c"')
+    ['a', 'b, c']
+    """
+    try:
+        rows = list(csv.reader([text], skipinitialspace=True, strict=True))
+    except csv.Error as error:
+        raise TableError(f"{text!r} is not a list of names: {error}.") from None
+    return [name.strip() for row in rows for name in row if name.strip()]
+
+
 def is_table_description(value: Any) -> TypeGuard[dict[str, Any]]:
     """Whether this is a schema from `quadric train` rather than the user's own data."""
     return isinstance(value, dict) and {"columns", "target", "task"} <= set(value)
+
+
+def first_line(reason: object) -> str:
+    """Return the first line of an error message, without a full stop."""
+    return (str(reason).strip().splitlines() or ["it cannot be read"])[0].rstrip(".")
 
 
 def applying(sentences: Mapping[str, object]) -> list[str]:
@@ -141,56 +156,27 @@ class TableFormat:
     ] = ""
 
     def __post_init__(self) -> None:
-        encoding, decimal, thousands = self.encoding, self.decimal, self.thousands
         refuse(
             {
-                f"--encoding must be a text encoding such as latin-1. Got {encoding!r}.": (
-                    encoding is not None and not _is_text_encoding(encoding)
+                f"--encoding must be a text encoding such as latin-1. Got {self.encoding!r}.": (
+                    self.encoding is not None and not _is_text_encoding(self.encoding)
                 ),
-                f"--decimal must be '.' or ','. Got {decimal!r}.": decimal not in (".", ","),
-                f"--thousands must be a comma, a point, a space, ' or _. Got {thousands!r}.": (
-                    thousands not in THOUSANDS
+                f"--decimal must be '.' or ','. Got {self.decimal!r}.": (
+                    self.decimal not in (".", ",")
                 ),
-                f"--decimal and --thousands are both {decimal!r}. They must differ.": (
-                    decimal == thousands
+                f"--thousands must be a comma, a point, a space, ' or _. Got {self.thousands!r}.": (
+                    self.thousands not in THOUSANDS
+                ),
+                f"--decimal and --thousands are both {self.decimal!r}. They must differ.": (
+                    self.decimal == self.thousands
                 ),
             }
         )
 
-    def with_plain_numbers(self, frame: pl.DataFrame, start: int) -> pl.DataFrame:
-        """Rewrite the numbers in text columns, such as '1.234,5' to '1234.5'.
-
-        Other text is left unchanged. If the decimal mark is a comma, a number with a decimal point
-        raises TableError, because it could be 1000 times too small; `start` is the number of the
-        frame's first row, counted from 0.
-        """
-        import polars as pl
-
-        if (self.decimal, self.thousands) == (".", ""):
-            return frame
-
-        mark, between = re.escape(self.decimal), THOUSANDS[self.thousands]
-        digits = rf"(\d{{1,3}}({between}\d{{3}})+|\d+)" if between else r"\d+"
-        number = rf"^\s*[+-]?({digits}({mark}\d*)?|{mark}\d+)([eE][+-]?\d+)?\s*$"
-        text = pl.col(pl.String)
-        plain = text.str.replace_all(between, "") if between else text
-        rewritten = frame.with_columns(
-            pl.when(text.str.contains(number))
-            .then(plain.str.replace(self.decimal, ".", literal=True))
-            .otherwise(text)
-        )
-        if self.decimal == ",":
-            for name in frame.select(text).columns:
-                column = frame[name]
-                wrong = column.str.contains(DECIMAL_POINT) & ~column.str.contains(number)
-                if wrong.any():
-                    row = int(wrong.arg_max() or 0)
-                    raise TableError(
-                        f"column {name!r} contains {column[row]!r} in row {start + row + 1}, which "
-                        "is not a number with a decimal comma. If the point separates thousands, "
-                        "add --thousands '.'; otherwise, write all numbers with the same mark."
-                    )
-        return rewritten
+    @property
+    def is_given(self) -> bool:
+        """Whether the user says how numbers are written."""
+        return (self.decimal, self.thousands) != (".", "")
 
 
 def _is_text_encoding(name: str) -> bool:
@@ -215,9 +201,15 @@ class ColumnOptions:
     drop : sequence of str
         Columns to ignore.
     categorical : sequence of str
-        Numeric columns to treat as categories.
+        Columns to treat as categories without an order, such as numeric codes.
+    ordinal : sequence of str
+        Columns with their categories in order, such as 'size=S,M,L'.
     most_categories : int
-        Text columns with more distinct values than this are not used.
+        Categories of columns with at most this many distinct values are one-hot encoded. Others
+        are encoded by the target.
+    missing_values : sequence of str
+        Values that stand for missing ones: '-999' in all columns, the target included, or
+        'temp=-999' in one.
 
     Examples
     --------
@@ -238,16 +230,43 @@ class ColumnOptions:
     ] = ()
     categorical: Annotated[
         Names,
-        typer.Option(help="Numeric columns to treat as categories, such as a,b; may be repeated."),
+        typer.Option(
+            help="Columns of categories without an order, such as codes: a,b; may be repeated."
+        ),
+    ] = ()
+    ordinal: Annotated[
+        Names,
+        typer.Option(
+            help="A column and its categories in order, such as size=S,M,L; may be repeated "
+            "[default: the usual scales are recognized]."
+        ),
     ] = ()
     most_categories: Annotated[
         int,
         typer.Option(
             "--max-categories",
             min=2,
-            help="Ignore text columns with more distinct values than this.",
+            help="One-hot encode the categories of columns with at most this many distinct values, "
+            "and encode those of other columns by the target.",
         ),
     ] = 50
+    missing_values: Annotated[
+        Names,
+        typer.Option(
+            help="Values that stand for missing ones: -999 in all columns, temp=-1 in one; may be "
+            "repeated."
+        ),
+    ] = ()
+
+
+CostOption = Annotated[
+    Names,
+    typer.Option(
+        "--cost",
+        help="With two classes: the cost of missing a row of a class, such as fraud=20 [default: "
+        "1 each]. Prints the cheapest threshold for `predict`; may be repeated.",
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -260,11 +279,16 @@ class Settings:
         The widths of the hidden layers, which consist of linear neurons; () means that there are
         none. If neither `hidden` nor `kind` is given, the shape is chosen on held-out rows. In a
         stream, it is a single quadratic layer instead.
+    equation : bool
+        Choose the shape only among single layers, so that the model is one equation.
     kind : {'quadratic', 'reduced'}, optional
         The kind of neurons in the last layer; quadratic by default.
     seed : int
-    test_size : float
-        The share of rows to hold out.
+    test_size : float, optional
+        The share of rows to hold out for the scores. By default, they are those of a
+        cross-validation if that is fast, and otherwise a quarter of the rows is held out.
+    holdout : bool
+        Train the model only on the rows that are not held out.
     cv : int, optional
         The number of folds for cross-validation, which replaces the held-out split.
     verbose : bool
@@ -275,6 +299,13 @@ class Settings:
         The L2 penalty; by default, chosen on held-out rows, except in a stream.
     max_iter : int, optional
         The maximum number of iterations; by default, that of the estimator.
+    tails : {'auto', 'keep', 'power'}
+        Whether columns with long tails are transformed by a power; see `with_scaling`.
+    time : str, optional
+        A column of dates or numbers. The rows that are held out are the latest ones.
+    cost : sequence of str
+        The cost of missing a row of a class, such as 'fraud=20'. If it is given, the scored rows
+        determine the cheapest threshold.
     """
 
     hidden: tuple[int, ...] | None = None
@@ -285,10 +316,30 @@ class Settings:
             "--hidden or --stream: quadratic]."
         ),
     ] = None
+    equation: Annotated[
+        bool,
+        typer.Option(
+            "--equation",
+            help="Choose the best single layer, so that the model is one equation.",
+        ),
+    ] = False
     seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0
     test_size: Annotated[
-        float, typer.Option(min=0.0, max=0.9, help="Share of rows held out for testing.")
-    ] = 0.25
+        float | None,
+        typer.Option(
+            min=0.0,
+            max=0.9,
+            help="Share of rows held out for the scores [default: cross-validation if it is fast, "
+            "otherwise 0.25].",
+        ),
+    ] = None
+    holdout: Annotated[
+        bool,
+        typer.Option(
+            "--holdout",
+            help="Do not train the saved model on the held-out rows [default: on all rows].",
+        ),
+    ] = False
     cv: Annotated[
         int | None,
         typer.Option(
@@ -310,6 +361,26 @@ class Settings:
     max_iter: Annotated[
         int | None, typer.Option(min=1, help="Maximum number of iterations of the solver.")
     ] = None
+    tails: Annotated[
+        Literal["auto", "keep", "power"],
+        typer.Option(
+            help="Numeric columns with long tails: keep them, transform them by a power, or auto: "
+            "transform them if this reduces the loss on held-out rows. Not used with --stream."
+        ),
+    ] = "auto"
+    cost: CostOption = ()
+    time: Annotated[
+        str | None,
+        typer.Option(
+            "--time",
+            help="A column of dates or numbers: hold out the latest rows instead of random ones.",
+        ),
+    ] = None
+
+    @property
+    def held_out_share(self) -> float:
+        """The share of rows to hold out, if rows are held out."""
+        return HELD_OUT if self.test_size is None else self.test_size
 
 
 @dataclass(frozen=True)

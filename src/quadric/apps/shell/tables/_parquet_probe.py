@@ -25,8 +25,9 @@ READ_ERRORS = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 
 def read_batches(path: Path | str) -> Iterator[pl.DataFrame]:
     """Iterate over the rows in order."""
-    scan = pl.scan_parquet(path, glob=False)
-    return scan.collect_batches(chunk_size=ROWS_AT_ONCE, maintain_order=True, lazy=True)
+    return pl.scan_parquet(path, glob=False).collect_batches(
+        chunk_size=ROWS_AT_ONCE, maintain_order=True, lazy=True
+    )
 
 
 def probe(path: str) -> dict[str, Any]:

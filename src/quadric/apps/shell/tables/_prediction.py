@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -21,6 +21,7 @@ from quadric.apps.shell.tables._options import (
     WRITTEN,
     applying,
     check_columns,
+    first_line,
     refuse,
 )
 from quadric.apps.shell.tables._saved_model import OpenedModel, TableNetwork
@@ -32,11 +33,14 @@ from quadric.apps.shell.tables._schema import (
     predictable_rows,
 )
 from quadric.apps.shell.tables._source import ROWS_AT_ONCE, Source
-from quadric.certify import Radii, counterfactual, radius
+from quadric.apps.shell.tables._threshold import Threshold
 from quadric.checks import Array
 from quadric.errors import TableError
 from quadric.models import ModelView, classes_of
 from quadric.utils import counted, listed, replacing, visible
+
+if TYPE_CHECKING:
+    from quadric.certify import Radii
 
 NUMBERS_AT_ONCE = 2**24  # maximum number of entries in the dense input matrix of one batch
 FORMS = {
@@ -45,9 +49,15 @@ FORMS = {
     "mean_absolute_error": "mean absolute error {:.4g}",
 }
 SHARES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9)  # quantiles of the radii that the summary shows
+OUTSIDE = "outside_range"  # column with the names of inputs outside the range in training
 RESULTS = ("radius", "distance", "becomes")  # columns that are written after the predictions
 FORMULA = r"\A[=+\-@\t\r\n]"
 NUMBER = r"\A[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\z"
+UNKNOWN = {  # how an unknown category is encoded
+    "category": "encoded as none of the known categories",
+    "ordinal": "imputed with the mean rank",
+    "target-encoded": "encoded as the mean of the target",
+}
 
 
 @dataclass
@@ -75,6 +85,12 @@ class Predicted:
         A typical target, for these sums.
     problem : str
         Why the target cannot be used; empty if it can.
+    threshold : Threshold or None
+        The threshold that chooses one of two classes.
+    outside : Counter
+        The number of rows in which each input is outside the range of the training table.
+    rows_outside : int
+        The number of rows with such an input.
     """
 
     schema: Schema
@@ -89,15 +105,30 @@ class Predicted:
     sums: Array = field(default_factory=lambda: np.zeros(1))
     center: float = 0.0
     problem: str = ""
+    threshold: Threshold | None = None
+    outside: Counter[str] = field(default_factory=Counter)
+    rows_outside: int = 0
 
-    def count(self, X: pl.DataFrame) -> None:
-        """Count the rows, missing values and unknown categories of a batch."""
+    def count(self, X: pl.DataFrame) -> pl.Series:
+        """Count the rows, missing values, unknown categories and inputs outside their range.
+
+        Returns for each row the names of the inputs that are outside their range, or null.
+        """
         self.rows += len(X)
+        masks = {}
         for column in self.schema.columns:
             values = X[column.name].drop_nulls()
             self.missing[column.name] += len(X) - len(values)
-            if column.kind == "category":
+            if column.categories:
                 self.unknown[column.name] += int((~values.is_in(column.categories)).sum())
+            elif (mask := column.outside(X[column.name])).any():
+                masks[column.name] = mask
+                self.outside[column.name] += int(mask.sum())
+        texts: list[str | None] = [None] * len(X)
+        for row in np.flatnonzero(np.any([np.zeros(len(X), bool), *masks.values()], axis=0)):
+            self.rows_outside += 1
+            texts[row] = ", ".join(name for name, mask in masks.items() if mask[row])
+        return pl.Series(OUTSIDE, texts, pl.String)
 
     def score(self, frame: pl.DataFrame, predicted: pl.DataFrame, kept: Array, start: int) -> None:
         """Add the targets of a batch; `kept` is a mask of the rows with a prediction."""
@@ -137,11 +168,13 @@ class Predicted:
                     self.unused
                 ),
                 **{
-                    f"Category not seen in training: {counted(count, 'value')} of {name!r}, "
-                    "encoded as none of the known categories.": count
-                    for name, count in self.unknown.items()
+                    f"Category not seen in training: {counted(self.unknown[one.name], 'value')} of "
+                    f"{one.name!r}, {UNKNOWN[one.kind]}.": self.unknown[one.name]
+                    for one in self.schema.of_kind(*UNKNOWN)
                 },
                 f"Imputed missing values in {listed(missing, 8)}.": self.imputes and missing,
+                self._outside_sentence(): self.outside,
+                self.threshold.sentence if self.threshold else "": self.threshold,
                 f"Made no prediction for {counted(self.empty, 'row')} {reason}.": self.empty,
                 f"Added an apostrophe in front of {counted(self.formulas, 'string')} that a "
                 "spreadsheet would evaluate as a formula; --raw-csv turns this off.": self.formulas,
@@ -154,6 +187,18 @@ class Predicted:
             notes.append(f"Scores on {rows} with a value for {target!r}: {', '.join(texts)}.")
         return notes
 
+    def _outside_sentence(self) -> str:
+        ranges = {column.name: column.range_in_words for column in self.schema.columns}
+        each = [
+            f"{name!r} ({counted(count, 'row')}{ranges[name]})"
+            for name, count in self.outside.most_common()
+        ]
+        return (
+            f"{counted(self.rows_outside, 'row')} with inputs outside the range of the training "
+            f"table, where the model extrapolates: {listed(each, 5)}. With --keep, the column "
+            f"{OUTSIDE!r} names them."
+        )
+
 
 def predict(
     model: Any,
@@ -165,6 +210,7 @@ def predict(
     keep: Sequence[str] = (),
     labeled: bool = True,
     raw_csv: bool = False,
+    threshold: str | None = None,
 ) -> Predicted:
     """Write predictions for every row of a table, and score them if it contains the target.
 
@@ -187,11 +233,15 @@ def predict(
     proba : bool
         Whether to add a column 'probability of ...' for each class.
     keep : sequence of str
-        Columns of the table to copy to the output, in front of the predictions.
+        Columns of the table to copy to the output, in front of the predictions. Then the last
+        column, 'outside_range', names the inputs that are outside the range of the training table.
     labeled : bool
         Whether a column with the target's name contains the true values.
     raw_csv : bool
         Whether to write text to CSV unchanged instead of applying `safe_for_spreadsheets`.
+    threshold : str, optional
+        The probability from which the second class is predicted, such as '0.2', or another one:
+        'no=0.2'. By default, the class with the largest probability is predicted.
 
     Returns
     -------
@@ -208,25 +258,36 @@ def predict(
         raise TableError("--proba needs a classifier, but this model predicts numbers.")
     check_columns(keep, source.columns)
     check_inputs(schema, source.columns)
+    refuse(
+        {
+            f"--keep adds a column {OUTSIDE!r}, but the target has this name. Predict without "
+            "--keep.": keep and schema.target == OUTSIDE
+        }
+    )
     used = {*schema.names, schema.target, *keep}
-    unused = [name for name in source.columns if name not in used]
-    done = Predicted(schema, unused=unused, imputes=not isinstance(model, TableNetwork))
-    scored = labeled and schema.target in source.columns
+    done = Predicted(
+        schema,
+        imputes=not isinstance(model, TableNetwork),
+        unused=[name for name in source.columns if name not in used],
+        threshold=None if threshold is None else Threshold.parse(threshold, schema.classes),
+    )
     rows = max(1, min(ROWS_AT_ONCE, NUMBERS_AT_ONCE // ModelView.of(model).network.n_inputs))
 
     def frames() -> Iterator[pl.DataFrame]:
         for frame in source.batches(rows):
             X = features(schema, frame, done.rows)
             kept = predictable_rows(X, imputes=done.imputes)
-            done.count(X)
+            outside = done.count(X)
             done.empty += int((~kept).sum())
             try:
-                predicted = _predictions(model, schema, X, proba)
+                predicted = _predictions(model, schema, X, proba, done.threshold)
             except ValueError as error:  # numbers too large for the model
                 raise TableError(" ".join(str(error).split())) from None
-            if scored:
+            if labeled and schema.target in source.columns:
                 done.score(frame, predicted, kept, done.rows - len(X))
             predicted = predicted.with_columns(pl.when(pl.lit(pl.Series(kept))).then(pl.all()))
+            if keep:
+                predicted = predicted.hstack([outside])
             refuse(
                 {
                     f"--keep {name!r} has the same name as a column of predictions. Rename it in "
@@ -242,9 +303,12 @@ def predict(
     return done
 
 
-def _predictions(model: Any, schema: Schema, X: pl.DataFrame, proba: bool) -> pl.DataFrame:
+def _predictions(
+    model: Any, schema: Schema, X: pl.DataFrame, proba: bool, threshold: Threshold | None
+) -> pl.DataFrame:
+    P: Any = model.predict_proba(X) if proba or threshold else None
+    Y = np.asarray(model.predict(X)) if threshold is None else np.array(threshold.predict(P))
     if not proba:
-        Y = np.asarray(model.predict(X))
         if Y.ndim == 1:
             return pl.DataFrame({schema.target: Y})
         return pl.DataFrame({f"{schema.target} {k}": column for k, column in enumerate(Y.T)})
@@ -256,9 +320,7 @@ def _predictions(model: Any, schema: Schema, X: pl.DataFrame, proba: bool) -> pl
             "classes look the same. Predict without --proba."
         )
     # not the largest probability: several may be equal after rounding
-    return pl.DataFrame(
-        dict(zip(names, [model.predict(X), *model.predict_proba(X).T], strict=True))
-    )
+    return pl.DataFrame(dict(zip(names, [Y, *P.T], strict=True)))
 
 
 # ------------------------------------------------------------------------------- certificates
@@ -276,27 +338,31 @@ class CertifiedTable:
         The numbers of these rows, counted from 1.
     count : int
         The number of rows of the table.
-    truth : array or None
-        The true classes of these rows, None where unknown; None if there are none at all.
+    known : array of bool
+        Which of these rows have a known class.
+    truth : array
+        The true classes of the rows with a known class.
     target : str
         The name of the column of predictions.
     """
 
-    radii: Radii
+    radii: "Radii"
     numbers: Array
     count: int
-    truth: Array | None
+    known: Array
+    truth: Array
     target: str
 
     @property
-    def labeled(self) -> tuple[Radii, Array | None]:
+    def labeled(self) -> "tuple[Radii, Array | None]":
         """The radii and classes of the rows whose class is known; all rows if none is."""
-        if self.truth is None:
+        if not self.known.any():
             return self.radii, None
-        known = np.array([value is not None for value in self.truth])
-        parts = ("distance", "radius", "nearest", "predicted", "becomes")
-        some = {name: getattr(self.radii, name)[known] for name in parts}
-        return replace(self.radii, **some), np.array(self.truth[known].tolist())
+        some = {
+            name: getattr(self.radii, name)[self.known]
+            for name in ("distance", "radius", "nearest", "predicted", "becomes")
+        }
+        return replace(self.radii, **some), self.truth
 
     def write(self, path: Path | None, kept: pl.DataFrame, least: float, *, raw_csv: bool) -> None:
         """Write predictions and radii; a prediction with a smaller radius than `least` is empty.
@@ -323,9 +389,9 @@ class CertifiedTable:
             "distance": [None if np.isnan(d) else d for d in radii.distance.tolist()],
             "becomes": radii.becomes.tolist(),
         }
-        rows = pl.DataFrame({"": np.arange(self.count)})
-        rows = rows.join(pl.DataFrame(results), on="", how="left", maintain_order="left").drop("")
-        write_batches(path, [pl.concat([kept, rows], how="horizontal")], raw_csv=raw_csv)
+        every = pl.DataFrame({"": np.arange(self.count)})
+        rows = every.join(pl.DataFrame(results), on="", how="left", maintain_order="left")
+        write_batches(path, [pl.concat([kept, rows.drop("")], how="horizontal")], raw_csv=raw_csv)
 
     def summary(self, least: float, fragile: int) -> dict[str, Any]:
         """Return the certified accuracy, the rows with at least this radius, and the most fragile.
@@ -371,7 +437,8 @@ class CertifiedTable:
             {
                 f"Certified nothing for {counted(missing, 'row')} without a prediction.": missing,
                 "The network has several layers that do not fold to one. The radii are lower "
-                "bounds, and there are no distances.": not self.radii.exact,
+                "bounds, and there are no distances. For a model that is one equation, use "
+                "`quadric train --equation`.": not self.radii.exact,
             }
         )
 
@@ -399,7 +466,9 @@ def certify_table(
     Raises
     ------
     TableError
-        If the table cannot be read or lacks a column, or if the model cannot be certified.
+        If the table cannot be read or lacks a column.
+    ValueError, TypeError
+        If the model cannot be certified.
     """
     model, (schema, source) = opened.model, opened.table
     if schema.task != "classification":
@@ -410,84 +479,14 @@ def certify_table(
     kept = predictable_rows(X, imputes=not isinstance(model, TableNetwork))
     if not kept.any():
         raise TableError(f"no row of {source.path} has a prediction, because values are missing.")
-    truth = None
+    y, present = np.empty(0), np.zeros(len(frame), dtype=bool)
     if opened.labeled and schema.target in source.columns:
         y, present = labels(schema, frame)
-        truth = np.full(len(frame), None, dtype=object)
-        truth[present] = y.tolist()
-        truth = truth[kept] if present[kept].any() else None
-    try:
-        radii = radius(model, X.filter(kept), units=units, fixed=fixed, progress=progress)
-    except (ValueError, TypeError) as error:
-        raise TableError(" ".join(str(error).split())) from None
-    return CertifiedTable(radii, 1 + np.flatnonzero(kept), len(frame), truth, schema.target)
+    from quadric.certify import radius  # predictions do not need it
 
-
-def nearest_classes(opened: OpenedModel, number: int, most: int) -> dict[str, Any]:
-    """Explain one row of a table: its class, its radius and its counterfactuals.
-
-    Parameters
-    ----------
-    opened : OpenedModel
-        A classifier with a table.
-    number : int
-        The number of the row, counted from 1.
-    most : int
-        The maximum number of other classes to search for, the nearest first.
-
-    Returns
-    -------
-    dict
-        The results as JSON values, except that radii and distances may be infinite.
-    """
-    model, (schema, source) = opened.model, opened.table
-    if schema.task != "classification":
-        raise TableError("--row needs a classifier, but this model predicts numbers.")
-    check_inputs(schema, source.columns)
-    X = features(schema, source.read())
-    if number > len(X):
-        raise TableError(
-            f"--row must be at most {len(X)}, the number of rows of {source.path}. Got {number}."
-        )
-    x = X[number - 1 : number]
-    units = "inputs" if opened.view.coordinates.typical is None else "scaled"
-    near = radius(model, x, units=units)
-    predicted, labels = near.predicted[0], opened.view.labels.tolist()
-    others = [label for label in labels if label != predicted]
-    if len(others) > most:
-        others.sort(key=lambda label: label != near.becomes[0])
-    integers = [column.name for column in X if _holds_integers(column)]
-    found = [
-        (label, counterfactual(model, x, to=label, units=units, integers=integers))
-        for label in others[:most]
-    ]
-    return {
-        "row": number,
-        "predicted": predicted.item(),
-        "probability": float(model.predict_proba(x)[0][labels.index(predicted)]),
-        "radius": float(near.radius[0]),
-        "units": units,
-        "radius_in_inputs": float(radius(model, x).radius[0]),
-        "counterfactuals": [
-            {
-                "to": label,
-                "distance": nearest.distance,
-                "lower_bound": nearest.lower_bound,
-                "exact": nearest.exact,
-                "changes": [vars(change) for change in nearest.changes],
-                "text": nearest.text(),
-            }
-            for label, nearest in sorted(found, key=lambda pair: pair[1].distance)
-        ],
-    }
-
-
-def _holds_integers(column: pl.Series) -> bool:
-    """Whether all values of a column of numbers are integers."""
-    if not column.dtype.is_numeric():
-        return False
-    values = column.drop_nulls().to_numpy()
-    return bool(len(values) and (values == values.round()).all())
+    radii = radius(model, X.filter(kept), units=units, fixed=fixed, progress=progress)
+    numbers, truth = 1 + np.flatnonzero(kept), y[kept[present]]
+    return CertifiedTable(radii, numbers, len(frame), present[kept], truth, schema.target)
 
 
 # ------------------------------------------------------------------------------- writing
@@ -531,15 +530,16 @@ def write_batches(
         return _write_csv(lambda text: stream.write(text.encode()), frames, raw_csv, separator)
 
 
-def safe_for_spreadsheets(texts: pl.Series) -> tuple[pl.Series, int]:
+def safe_for_spreadsheets(frame: pl.DataFrame) -> tuple[pl.DataFrame, int]:
     """Put an apostrophe in front of text that a spreadsheet would evaluate, such as '=1+1'.
 
     This is text that begins with =, +, -, @, a tab or a line break, except numbers such as -1.
     Also returns the number of strings that were changed.
     """
-    formulas = texts.str.contains(FORMULA) & ~texts.str.contains(NUMBER)
-    safe = texts.to_frame().select(pl.when(formulas).then("'" + pl.first()).otherwise(pl.first()))
-    return safe.to_series().alias(texts.name), int(formulas.sum())
+    text = pl.col(pl.String)
+    formulas = text.str.contains(FORMULA) & ~text.str.contains(NUMBER)
+    safe = pl.when(formulas).then(("'" + text).name.keep()).otherwise(text)
+    return frame.with_columns(safe), sum(int(column.sum()) for column in frame.select(formulas))
 
 
 def _write_csv(
@@ -548,31 +548,24 @@ def _write_csv(
     changed = 0
     for i, frame in enumerate(frames):
         if not raw:
-            names, count = safe_for_spreadsheets(pl.Series(frame.columns, dtype=pl.String))
-            changed += count if i == 0 else 0
-            for name in frame.select(pl.col(pl.String)).columns:
-                column, count = safe_for_spreadsheets(frame[name])
-                frame = frame.with_columns(column)
-                changed += count
-            frame = frame.rename(dict(zip(frame.columns, names, strict=True)))
+            header, in_header = safe_for_spreadsheets(pl.DataFrame({"name": frame.columns}))
+            frame, in_rows = safe_for_spreadsheets(frame)
+            frame.columns = header["name"].to_list()
+            changed += in_rows + (in_header if i == 0 else 0)
         try:
-            text = frame.write_csv(include_header=i == 0, separator=separator)
+            write(frame.write_csv(include_header=i == 0, separator=separator))
         except pl.exceptions.PolarsError as error:  # lists, for instance
-            reason = str(error).splitlines()[0].rstrip(".")
-            raise TableError(f"{reason}. Write a Parquet file instead: -o out.parquet.") from None
-        write(text)
+            raise TableError(
+                f"{first_line(error)}. Write a Parquet file instead: -o out.parquet."
+            ) from None
     return changed
 
 
 def _print(text: str) -> None:
     """Write to stdout, escaping control characters if it is a terminal."""
-    if _is_terminal():
+    if sys.stdout.isatty():
         text = "\n".join(map(visible, text.split("\n")))
     sys.stdout.write(text)
-
-
-def _is_terminal() -> bool:
-    return sys.stdout.isatty()
 
 
 def _write_parquet(path: Path, frames: Iterable[pl.DataFrame]) -> None:

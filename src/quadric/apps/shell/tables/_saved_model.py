@@ -15,17 +15,18 @@ from typing import Any, Self
 import numpy as np
 import polars as pl
 
+from quadric.apps.shell.tables._column_profile import ColumnProfile, profile_batch
 from quadric.apps.shell.tables._evaluation import LinearBaseline
 from quadric.apps.shell.tables._options import is_table_description, refuse
+from quadric.apps.shell.tables._preprocessing import ENCODED
 from quadric.apps.shell.tables._schema import (
     Column,
     Schema,
     check_inputs,
-    complete_rows,
     features,
-    labels,
+    labeled_rows,
+    predictable_rows,
 )
-from quadric.apps.shell.tables._schema_inference import ColumnProfile, profile_batch
 from quadric.apps.shell.tables._source import ROWS_AT_ONCE, Source
 from quadric.checks import Array
 from quadric.errors import ModelFileError, TableError
@@ -58,6 +59,8 @@ class OpenedModel:
         Whether a column of the table with the target's name contains the true labels.
     linear : LinearBaseline or None
         The linear baseline that `quadric train` saved with the model.
+    seen : bool
+        Whether the model was trained on all rows of a table with the name of this table.
     """
 
     model: Any
@@ -66,6 +69,7 @@ class OpenedModel:
     notes: list[str] = field(default_factory=list)
     labeled: bool = True
     linear: LinearBaseline | None = None
+    seen: bool = False
 
     @classmethod
     def of(cls, model: Any, extra: Any, source: Source | None) -> Self:
@@ -79,10 +83,17 @@ class OpenedModel:
         if is_table_description(extra.get("table")):
             view = ModelView.of(model)
             schema = _schema_in(extra["table"], view)
+            if source is not None:
+                schema = schema.written_as(source.table_format)
             # the transformers compute the columns of the baseline
             stored = extra.get("linear") if view.transformers else None
-            linear = LinearBaseline.from_dict(stored, schema, view.network.n_inputs)
-            return cls(model, schema, source, linear=linear)
+            return cls(
+                model,
+                schema,
+                source,
+                linear=LinearBaseline.from_dict(stored, schema, view.network.n_inputs),
+                seen=source is not None and _is_seen(source, schema, extra),
+            )
         if isinstance(model, Network):
             network = TableNetwork(model, extra, source)
             return cls(network, network.schema, source, network.notes, "target" in extra)
@@ -90,6 +101,15 @@ class OpenedModel:
             return cls(model, None, None)
         schema, notes = schema_of_estimator(model, extra, source)
         return cls(model, schema, source, notes)
+
+    @property
+    def notes_on_scores(self) -> list[str]:
+        """The notes, and a warning if the table is probably the one that the model has seen."""
+        warning = (
+            "The model was trained on all rows of a table with this name. If it is the same table, "
+            "these scores are too optimistic; `quadric info` shows those of `quadric train`."
+        )
+        return [*self.notes, warning] if self.seen else self.notes
 
     @property
     def table(self) -> tuple[Schema, Source]:
@@ -113,38 +133,55 @@ class OpenedModel:
         """Whether the classes were weighted in training."""
         return getattr(self.view.estimator, "class_weight", None) is not None
 
-    def complete_rows(self) -> tuple[Any, Any, int]:
-        """Return the inputs and targets of the rows without missing values; None if unknown.
+    @property
+    def selection(self) -> list[dict[str, Any]]:
+        """The shapes that were compared in training; see `QuadraticClassifier.selection_`."""
+        return getattr(self.view.estimator, "selection_", [])
 
-        Also returns the number of rows with missing values.
+    @property
+    def imputes(self) -> bool:
+        """Whether the model predicts rows in which some values are missing."""
+        return not isinstance(self.model, TableNetwork)
+
+    def predictable_rows(self) -> tuple[Any, Any, int]:
+        """Return the inputs and targets of the rows that the model predicts; None if unknown.
+
+        Also returns the number of other rows.
         """
         schema, source, y = self.schema, self.source, None
         if schema is None or source is None:
             return None, None, 0
         check_inputs(schema, source.columns)
         frame = source.read()
-        X = features(schema, frame)
-        kept = complete_rows(X)
         if self.labeled and schema.target in source.columns:
-            y, present = labels(schema, frame)
-            y, kept = y[kept[present]], kept & present
+            X, y, _ = labeled_rows(schema, frame)
+        else:
+            X = features(schema, frame)
+        kept = predictable_rows(X, imputes=self.imputes)
         if not kept.any():
             raise TableError(f"every row of {source.path} has a missing value.")
-        return X.filter(kept), y, int((~kept).sum())
+        return X.filter(kept), None if y is None else y[kept], len(frame) - int(kept.sum())
+
+
+def _is_seen(source: Source, schema: Schema, extra: dict[str, Any]) -> bool:
+    """Whether the model was trained on all rows of a table with the name of this one."""
+    report = extra.get("report")
+    trained = report.get("trained") if isinstance(report, dict) else None
+    every = schema.rows - schema.missing_targets
+    return trained == every and extra.get("data") == source.path.name
 
 
 def _schema_in(state: dict[str, Any], view: ModelView) -> Schema:
     """Return the schema that was saved with a model; raise ModelFileError if it does not fit."""
-    names, classes = view.input_names, view.classes
+    classes, reader = view.classes, view.reader
     try:
         schema = Schema.from_dict(state)
-        categories = {column.name for column in schema.columns if column.kind == "category"}
         different = first_applying(
             {
-                "columns": schema.names != ([] if names is None else list(names)),
+                "columns": reader is None or schema.reader.columns != reader.columns,
                 "classes": list(schema.classes) != ([] if classes is None else list(classes)),
                 "task": (schema.task == "classification") != (classes is not None),
-                "categories": _encoded(view) != categories,
+                "categories": _encoded(view) != set(schema.categories),
             }
         )
         if different:
@@ -160,7 +197,8 @@ def _schema_in(state: dict[str, Any], view: ModelView) -> Schema:
 def _encoded(view: ModelView) -> set[str]:
     """Return the names of the columns that a model of `quadric train` encodes as categories."""
     parts = [part for step in view.transformers[:1] for part in getattr(step, "transformers_", ())]
-    return {name for part, _, columns in parts if part == "categories" for name in columns}
+    names = view.input_names or []
+    return {names[j] for part, _, columns in parts if part in ENCODED for j in columns}
 
 
 class TableNetwork:
@@ -231,6 +269,8 @@ class TableNetwork:
         self.schema: Schema | None = None
         if self.feature_names_in_ is not None:
             self.schema = _schema(self, self.feature_names_in_, target)
+            if source is not None:
+                self.schema = self.schema.written_as(source.table_format)
 
     def predict(self, X: Any) -> Array:
         """Return the classes or the outputs; a single output has shape (n_samples,)."""
@@ -264,7 +304,8 @@ class TableNetwork:
 
 def _numeric_columns(source: Source, n: int) -> list[str]:
     """Return the numeric columns of a table; raise TableError unless there are n of them."""
-    profiles = [ColumnProfile(name, most_values=0) for name in source.columns]
+    form = (source.table_format.decimal, source.table_format.thousands, "")
+    profiles = [ColumnProfile(name, 0, 0, form=form) for name in source.columns]
     for frame in source.batches(ROWS_AT_ONCE):
         profile_batch(profiles, frame)
     if not profiles[0].rows:
@@ -345,7 +386,8 @@ def schema_of_estimator(
                 "The model file does not name its target. Columns that the model does not use: "
                 f"{listed(map(repr, others))}."
             ]
-    return _schema(model, names, target, _text_columns(model, names)), notes
+    schema = _schema(model, names, target, _text_columns(model, names))
+    return schema if source is None else schema.written_as(source.table_format), notes
 
 
 def _schema(
@@ -353,14 +395,13 @@ def _schema(
 ) -> Schema:
     """Return the schema of a model whose columns are numbers, except those in `texts`."""
     columns = [
-        Column(name, "category", tuple(texts[name]))
+        Column(name, "category", tuple(texts[name]), of_numbers=True)
         if texts and name in texts
         else Column(name, "number")
         for name in names
     ]
     classes = _classes(model)
-    task = "classification" if classes else "regression"
-    return Schema(tuple(columns), target, task, classes)
+    return Schema(tuple(columns), target, "classification" if classes else "regression", classes)
 
 
 def read_inputs(model: Any, source: Source) -> pl.DataFrame:
@@ -404,8 +445,10 @@ def _text_columns(step: Any, names: list[str]) -> dict[str, list[str]]:
     elif hasattr(step, "transformers_"):  # a ColumnTransformer
         inner = [(part, _chosen(columns, names)) for _, part, columns in step.transformers_]
     else:
-        categories = getattr(step, "categories_", ())
-        texts = [[text for text in values if isinstance(text, str)] for values in categories]
+        texts = [
+            [text for text in values if isinstance(text, str)]
+            for values in getattr(step, "categories_", ())
+        ]
         together = zip(names, texts, strict=True) if len(texts) == len(names) else ()
         return {name: values for name, values in together if values}
     return {

@@ -2,27 +2,41 @@
 
 Schemas and other stored states are read from files as JSON values, whose fields are checked.
 
-The second part converts tables as a schema says: missing values, numbers, categories and targets.
-`features` converts a batch of rows to numbers and text, which the steps of `_preprocessing` encode.
+The second part reads tables as a schema says. `features` reads a batch of rows with the first step
+of the model, `TableColumns`, and `labels` reads the target with the same functions.
 """
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
 import polars as pl
 
-from quadric.apps.shell.tables._options import DECIMAL_COMMA, applying
+from quadric.apps.shell.tables._cleaning import cleaned, plain_numbers
+from quadric.apps.shell.tables._options import DECIMAL_COMMA, TableFormat, applying
+from quadric.apps.shell.tables._ordinals import spellings
 from quadric.checks import Array
 from quadric.errors import TableError
-from quadric.utils import counted, listed
+from quadric.models import (
+    LARGEST,
+    ORDERS,
+    PARTS,
+    PLAIN,
+    TableColumns,
+    clean,
+    expanded,
+    number_as_text,
+)
+from quadric.utils import counted, listed, rounded
 
-MISSING = ("", "na", "n/a", "nan", "null", "none", "?")  # in lowercase
-TRUTH = {"true": 1.0, "false": 0.0}
-LARGEST = 1e100  # maximum absolute value in a table, so that sums of squares do not overflow
+CATEGORIES = ("category", "ordinal", "target-encoded")  # kinds of columns that contain text
+FINDINGS = (
+    *("identifier", "mixed", "integer target", "identifier target", "many classes"),
+    *("leak", "sentinel", "code"),
+)
 Check = type | Callable[[Any], bool]
 
 
@@ -71,6 +85,36 @@ def one_of(*choices: str) -> Check:
     return lambda value: value in choices
 
 
+def is_form(value: Any) -> bool:
+    """Whether the value is a number form: a decimal mark, a thousands separator and a unit."""
+    return (
+        isinstance(value, list)
+        and len(value) == len(PLAIN)
+        and all(isinstance(one, str) for one in value)
+        and value[0] in (".", ",")
+    )
+
+
+def are_parts(value: Any) -> bool:
+    """Whether the value has a minimum, a maximum, a mean and a deviation of parts of dates."""
+    number = in_range(-LARGEST, LARGEST)
+    return isinstance(value, dict) and all(
+        name in PARTS and isinstance(four, list) and len(four) == 4 and all(map(number, four))
+        for name, four in value.items()
+    )
+
+
+def form_in_words(form: Sequence[str]) -> str:
+    """Describe how numbers are written, apart from plain ones."""
+    decimal, thousands, unit = form
+    words = {
+        f"decimal mark {decimal!r}": decimal != ".",
+        f"thousands separator {thousands!r}": thousands,
+        f"unit {unit}": unit,
+    }
+    return ", ".join(applying(words))
+
+
 @dataclass(frozen=True)
 class Column:
     """One input of a model.
@@ -78,13 +122,28 @@ class Column:
     Attributes
     ----------
     name : str
-    kind : {'number', 'boolean', 'category'}
+    kind : {'number', 'boolean', 'category', 'ordinal', 'target-encoded', 'date'}
+        A category is one-hot encoded, an ordinal is the rank of its category, and categories of a
+        column with many are encoded by the target.
     categories : tuple of str
-        The categories in sorted order; empty for other kinds.
+        The categories of an ordinal in their order, and others in sorted order; empty for other
+        kinds.
     missing : int
         The number of missing values in the training table.
     mean, std : float
-        The mean and the standard deviation of the numbers.
+        The mean and the standard deviation of the numbers, or of the ranks of an ordinal.
+    form : tuple of str
+        How numbers are written: the decimal mark, the thousands separator and the unit.
+    of_numbers : bool
+        Whether the categories are numbers in the training table, not text.
+    order : str
+        The order of day, month and year; empty for other kinds than dates.
+    parts : dict
+        Minimum, maximum, mean and standard deviation of each part of a date that varies.
+    missing_values : tuple of str
+        The values that stand for missing ones, as given by the user.
+    low, high : float or None
+        The range of the numbers in the training table; None for other kinds, and if it is unknown.
     """
 
     name: str
@@ -93,16 +152,46 @@ class Column:
     missing: int = 0
     mean: float = 0.0
     std: float = 1.0
+    form: tuple[str, ...] = PLAIN
+    of_numbers: bool = False
+    order: str = ""
+    parts: dict[str, list[float]] = field(default_factory=dict)
+    missing_values: tuple[str, ...] = ()
+    low: float | None = None
+    high: float | None = None
 
+    def outside(self, values: pl.Series) -> Array:
+        """Return which values, as `features` returns them, are outside the training range."""
+        ranges: list[tuple[Array, float, float]] = []
+        if self.kind == "date":
+            every = expanded(values.to_list(), self.order)
+            for name, (low, high, *_) in self.parts.items():
+                ranges.append((every[:, PARTS.index(name)], low, high))
+        elif self.kind == "number" and self.low is not None and self.high is not None:
+            ranges.append((values.to_numpy(), self.low, self.high))
+        outside = np.zeros(len(values), dtype=bool)
+        for numbers, low, high in ranges:  # comparisons with NaN are false
+            outside |= (numbers < low) | (numbers > high)
+        return outside
 
-COLUMN_FIELDS: dict[str, Check] = {
-    "name": str,
-    "kind": one_of("number", "boolean", "category"),
-    "categories": is_distinct_texts,
-    "missing": is_count,
-    "mean": in_range(-2 * LARGEST, 2 * LARGEST),
-    "std": in_range(0, 2 * LARGEST),
-}
+    @property
+    def range_in_words(self) -> str:
+        """The training range of numbers as the end of a sentence; empty for other kinds."""
+        if self.low is None or self.high is None:
+            return ""
+        return f" outside {rounded(self.low)} to {rounded(self.high)}"
+
+    @property
+    def declared(self) -> dict[str, Any]:
+        """The column as `TableColumns` declares it."""
+        missing = {"missing": list(self.missing_values)} if self.missing_values else {}
+        if self.kind in CATEGORIES:
+            return {"name": self.name, "kind": "category", "numbers": self.of_numbers} | missing
+        if self.kind == "date":
+            parts = {name: [values[0], values[1]] for name, values in self.parts.items()}
+            own = {"name": self.name, "kind": "date", "order": self.order, "parts": parts}
+            return own | missing
+        return {"name": self.name, "kind": "number", "form": list(self.form)} | missing
 
 
 @dataclass(frozen=True)
@@ -111,9 +200,10 @@ class Finding:
 
     Attributes
     ----------
-    kind : {'identifier', 'mixed', 'decimal comma', 'thousands', 'integer target'}
-        Likely identifiers among the inputs, numbers with a few other values, numbers with decimal
-        commas or thousands separators that are read as text, or integers that may be classes.
+    kind : str
+        One of `FINDINGS`: likely identifiers among the inputs, numbers with a few other values, and
+        targets that may be classes, are identifiers or have very many classes; or what
+        `suspicious_columns` finds.
     columns : tuple of str
         The columns concerned.
     sentence : str
@@ -123,13 +213,6 @@ class Finding:
     kind: str
     columns: tuple[str, ...]
     sentence: str
-
-
-FINDING_FIELDS: dict[str, Check] = {
-    "kind": one_of("identifier", "mixed", "decimal comma", "thousands", "integer target"),
-    "columns": is_distinct_texts,
-    "sentence": str,
-}
 
 
 @dataclass(frozen=True)
@@ -158,6 +241,10 @@ class Schema:
         the table is unknown.
     findings : tuple of Finding
         What the user should check.
+    target_form : tuple of str
+        How a numeric target is written; see `Column.form`.
+    target_missing : tuple of str
+        The values of the target that stand for missing ones.
     """
 
     columns: tuple[Column, ...]
@@ -172,6 +259,8 @@ class Schema:
     target_std: float = 1.0
     order: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
+    target_form: tuple[str, ...] = PLAIN
+    target_missing: tuple[str, ...] = ()
 
     @property
     def names(self) -> list[str]:
@@ -179,28 +268,63 @@ class Schema:
         return [column.name for column in self.columns]
 
     @property
-    def places(self) -> list[int]:
-        """The positions of the inputs among all columns except the target."""
-        return [self.order.index(name) for name in self.names] if self.order else []
+    def categories(self) -> list[str]:
+        """The names of the inputs that are categories, however they are encoded."""
+        return [column.name for column in self.of_kind(*CATEGORIES)]
+
+    def of_kind(self, *kinds: str) -> list[Column]:
+        """Return the inputs of these kinds."""
+        return [column for column in self.columns if column.kind in kinds]
+
+    @property
+    def width(self) -> int:
+        """An upper bound for the number of inputs of the network, after the encoding."""
+        widths = {"target-encoded": max(1, len(self.classes)), "ordinal": 1}
+        return sum(
+            widths.get(column.kind, max(1, len(column.categories), len(column.parts)))
+            for column in self.columns
+        )
+
+    @property
+    def reader(self) -> TableColumns:
+        """The step that reads the columns, which is the first step of the model."""
+        return TableColumns([column.declared for column in self.columns]).fit()
+
+    def written_as(self, table_format: TableFormat) -> Self:
+        """Return the schema of a table in which the user says how numbers are written."""
+        if not table_format.is_given:
+            return self
+        form = (table_format.decimal, table_format.thousands)
+        return replace(
+            self,
+            columns=tuple(replace(one, form=(*form, one.form[2])) for one in self.columns),
+            target_form=(*form, self.target_form[2]),
+        )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the schema as JSON values."""
-        return json.loads(json.dumps(asdict(self)))
+        """Return the schema as JSON values; those of the columns are grouped by field."""
+        state = vars(self) | {
+            "columns": _by_field(self.columns),
+            "findings": [asdict(finding) for finding in self.findings],
+        }
+        return json.loads(json.dumps(state))
 
     @classmethod
     def from_dict(cls, state: Any) -> Self:
         """Return a schema from its `to_dict`; raise ValueError if the values are inconsistent."""
-        check_fields(state, SCHEMA_FIELDS, "the schema")
-        columns = tuple(_restored(Column, one, COLUMN_FIELDS) for one in state["columns"])
-        findings = tuple(_restored(Finding, one, FINDING_FIELDS) for one in state["findings"])
-        lists = {name: tuple(state[name]) for name in ("classes", "class_counts", "order")}
+        check_fields(state, FIELDS[Schema], "the schema")
+        columns = tuple(_restored(Column, one) for one in _by_column(state["columns"]))
+        findings = tuple(_restored(Finding, one) for one in state["findings"])
+        tuples = ("classes", "class_counts", "order", "target_form", "target_missing")
+        lists = {name: tuple(state[name]) for name in tuples}
         schema = cls(**(state | lists | {"columns": columns, "findings": findings}))
         names, counts = schema.names, schema.class_counts
         rows = schema.rows - schema.missing_targets
         expect(
             {
                 **{
-                    f"column {one.name[:80]!r}": bool(one.categories) == (one.kind == "category")
+                    f"column {one.name[:80]!r}": bool(one.categories) == (one.kind in CATEGORIES)
+                    and bool(one.parts) == bool(one.order) == (one.kind == "date")
                     for one in columns
                 },
                 "the list of column names": is_distinct_texts([*names, schema.target]),
@@ -218,38 +342,141 @@ class Schema:
         if len(notes) > 12:
             notes = [*notes[:10], f"{len(notes) - 10} more columns are not used."]
         missing = [f"{c.name!r} ({c.missing})" for c in self.columns if c.missing]
+        orders = [f"{one.name!r} ({' < '.join(one.categories)})" for one in self.of_kind("ordinal")]
+        many = [
+            f"{one.name!r} ({len(one.categories):,} values)"
+            for one in self.of_kind("target-encoded")
+        ]
+        forms = {c.name: c.form for c in self.columns if c.kind == "number"}
+        forms |= {} if self.classes else {self.target: self.target_form}
+        written = [f"{name!r} ({form_in_words(form)})" for name, form in forms.items()]
+        written = [
+            text for text, form in zip(written, forms.values(), strict=True) if form != PLAIN
+        ]
+        pairs = [(one.name, pair) for one in self.columns for pair in spellings(one.categories)]
+        double = [f"{first!r} and {second!r} in {name!r}" for name, (first, second) in pairs]
         return applying(
             {
                 **dict.fromkeys([finding.sentence for finding in self.findings] + notes, True),
+                f"Ordinal, in this order: {'; '.join(orders)}. If the order has no meaning, use "
+                "--categorical; for another order, use --ordinal.": orders,
+                f"Many categories: {listed(many, 8)}. Each is replaced with the mean of the target "
+                "in its rows (TargetEncoder, cross-fitted); --max-categories changes this.": many,
                 f"Ignored {counted(self.missing_targets, 'row')} without a value for "
                 f"{self.target!r}.": self.missing_targets,
-                f"Imputed missing values in {listed(missing, 8)}: numbers with the column's mean, "
-                "categories with a separate category, 'missing'.": missing,
+                f"Imputed missing values in {listed(missing, 8)}: numbers, dates and ordinals with "
+                "the column's mean, categories with a separate category, 'missing'.": missing,
+                f"Read as numbers: {listed(written, 8)}.": written,
+                f"Categories that differ only in their case: {listed(double, 8)}. Each is a "
+                "category of its own. Correct the table if they mean the same.": double,
             }
         )
 
 
-SCHEMA_FIELDS: dict[str, Check] = {
-    "columns": lambda value: isinstance(value, list) and bool(value),
-    "target": lambda value: isinstance(value, str) and bool(value),
-    "task": one_of("classification", "regression"),
-    "classes": list,
-    "class_counts": lambda value: isinstance(value, list) and all(map(is_count, value)),
-    "left_out": lambda value: (
-        isinstance(value, dict) and all(isinstance(why, str) for why in value.values())
-    ),
-    "rows": is_count,
-    "missing_targets": is_count,
-    "target_mean": in_range(-2 * LARGEST, 2 * LARGEST),
-    "target_std": in_range(0, 2 * LARGEST),
-    "order": is_distinct_texts,
-    "findings": list,
+# the valid values of what is stored, as JSON values
+FIELDS: dict[type, dict[str, Check]] = {
+    Column: {
+        "name": str,
+        "kind": one_of("number", "boolean", "date", *CATEGORIES),
+        "categories": is_distinct_texts,
+        "missing": is_count,
+        "mean": in_range(-2 * LARGEST, 2 * LARGEST),
+        "std": in_range(0, 2 * LARGEST),
+        "form": is_form,
+        "of_numbers": bool,
+        "order": one_of("", *ORDERS),
+        "parts": are_parts,
+        "missing_values": is_distinct_texts,
+        **dict.fromkeys(
+            ("low", "high"), lambda value: value is None or in_range(-LARGEST, LARGEST)(value)
+        ),
+    },
+    Finding: {
+        "kind": one_of(*FINDINGS),
+        "columns": is_distinct_texts,
+        "sentence": str,
+    },
+    Schema: {
+        "columns": dict,
+        "target": lambda value: isinstance(value, str) and bool(value),
+        "task": one_of("classification", "regression"),
+        "classes": list,
+        "class_counts": lambda value: isinstance(value, list) and all(map(is_count, value)),
+        "left_out": lambda value: (
+            isinstance(value, dict) and all(isinstance(why, str) for why in value.values())
+        ),
+        "rows": is_count,
+        "missing_targets": is_count,
+        "target_mean": in_range(-2 * LARGEST, 2 * LARGEST),
+        "target_std": in_range(0, 2 * LARGEST),
+        "order": is_distinct_texts,
+        "findings": list,
+        "target_form": is_form,
+        "target_missing": is_distinct_texts,
+    },
 }
 
 
-def _restored(make: type[Any], state: Any, fields: Mapping[str, Check]) -> Any:
+# the usual value of each field of a column besides its name, as a JSON value
+USUAL = json.loads(json.dumps(asdict(Column("", "number"))))
+del USUAL["name"]
+MOMENTS = ("mean", "std", "low", "high")  # rarely the usual values
+
+
+def _by_field(columns: Sequence[Column]) -> dict[str, Any]:
+    """Return the fields of the columns as few JSON values, even for thousands of columns.
+
+    The names and the moments are lists. Another field is a dict of the values that are not the
+    usual one, by the number of the column.
+    """
+    found: dict[str, Any] = {"name": [column.name for column in columns]}
+    usual = Column("", "number")
+    for field_name in USUAL:
+        values = [getattr(column, field_name) for column in columns]
+        if field_name in MOMENTS:
+            found[field_name] = values
+        else:
+            found[field_name] = {
+                str(j): value
+                for j, value in enumerate(values)
+                if value != getattr(usual, field_name)
+            }
+    return found
+
+
+def _by_column(state: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the fields of each column; raise ValueError if `_by_field` cannot have returned them.
+
+    The values of the fields are not checked.
+    """
+    check_fields(
+        state,
+        {"name": list, **{name: list if name in MOMENTS else dict for name in USUAL}},
+        "the columns",
+    )
+    n = len(state["name"])
+    numbers = set(map(str, range(n)))
+    expect(
+        {
+            "the list of columns": n > 0,
+            **{
+                f"{name!r} of the columns": len(values) == n
+                if isinstance(values, list)
+                else set(values) <= numbers
+                for name, values in state.items()
+            },
+        }
+    )
+    for j in range(n):
+        yield {
+            name: values[j] if isinstance(values, list) else values.get(str(j), USUAL[name])
+            for name, values in state.items()
+        }
+
+
+def _restored(make: type[Any], state: Any) -> Any:
     """Return a Column or a Finding from its fields, in which tuples are lists."""
-    check_fields(state, fields, f"a {make.__name__.lower()}")
+    check_fields(state, FIELDS[make], f"a {make.__name__.lower()}")
     return make(**{k: tuple(v) if isinstance(v, list) else v for k, v in state.items()})
 
 
@@ -264,56 +491,29 @@ def _are_classes(labels: Sequence[Any], task: str) -> bool:
 # ------------------------------------------------------------------------------- conversion
 
 
-def clean(frame: pl.DataFrame) -> pl.DataFrame:
-    """Strip whitespace from text, and replace missing values, including NaN, with null."""
-    text = pl.col(pl.String)
+def usable(dtype: pl.DataType) -> bool:
+    """Whether values of this type can be read; lists, for instance, cannot."""
+    return dtype.is_numeric() or dtype in (pl.String, pl.Boolean, pl.Null)
+
+
+def with_plain_numbers(columns: Sequence[Column], frame: pl.DataFrame) -> pl.DataFrame:
+    """Replace the text of the numeric columns with plain numbers by these numbers."""
+    read = {
+        one.name: plain_numbers(frame[one.name], one.missing_values, one.form)
+        for one in columns
+        if one.declared["kind"] == "number"
+    }
     return frame.with_columns(
-        text.str.strip_chars(), pl.col(pl.Float64).fill_nan(None)
-    ).with_columns(pl.when(~text.str.to_lowercase().is_in(MISSING)).then(text))
+        pl.Series(name, plain[1]) for name, plain in read.items() if plain is not None
+    )
 
 
-def to_numbers(cleaned: pl.DataFrame) -> dict[str, pl.Series]:
-    """Convert columns of text, booleans and numbers to Float64.
-
-    The strings "true" and "false", regardless of case, become 1 and 0. Other text that is not a
-    number becomes null. Columns of other types, such as lists, are omitted.
-    """
-    usable = [
-        name
-        for name, dtype in cleaned.schema.items()
-        if dtype.is_numeric() or dtype in (pl.String, pl.Boolean, pl.Null)
+def to_text(values: Any) -> list[str | None]:
+    """Return cleaned values as text; the number 3.0 becomes '3'."""
+    return [
+        value if value is None or isinstance(value, str) else number_as_text(value)
+        for value in (clean(values) if isinstance(values, np.ndarray) else values)
     ]
-    numbers = cleaned.select(pl.col(usable).cast(pl.Float64, strict=False)).to_dict()
-    for name, number in numbers.items():
-        text = cleaned[name]
-        if text.dtype == pl.String and number.null_count() > text.null_count():
-            truth = text.str.to_lowercase().replace_strict(
-                TRUTH, default=None, return_dtype=pl.Float64
-            )
-            numbers[name] = number.fill_null(truth)
-    return numbers
-
-
-def to_text(column: pl.Series) -> pl.Series:
-    """Convert a cleaned column to text; the number 3.0 becomes '3'."""
-    if column.dtype == pl.Float64:
-        texts = {
-            value: str(int(value)) if value.is_integer() else str(value)
-            for value in column.drop_nulls().unique()
-        }
-        return column.replace_strict(texts, return_dtype=pl.String)
-    return column.cast(pl.String)
-
-
-def check_size(name: str, values: Array, start: int) -> None:
-    """Raise TableError for infinite or huge numbers; `start` is the first row, counted from 0."""
-    bad = np.abs(values) > LARGEST
-    if bad.any():
-        row = int(bad.argmax())
-        raise TableError(
-            f"column {name!r} contains {values[row]:g} in row {start + row + 1}: numbers must be "
-            f"finite and at most {LARGEST:g} in absolute value. Correct it, or leave it empty."
-        )
 
 
 def check_inputs(schema: Schema, columns: Sequence[str]) -> None:
@@ -325,12 +525,27 @@ def check_inputs(schema: Schema, columns: Sequence[str]) -> None:
 
 
 def features(schema: Schema, frame: pl.DataFrame, start: int = 0) -> pl.DataFrame:
-    """Return the inputs in the model's order: Float64 for numbers, String for categories."""
-    cleaned = clean(frame.select(schema.names))
-    numbers = [column.name for column in schema.columns if column.kind != "category"]
-    converted = _to_numbers(cleaned.select(numbers), start)
+    """Return the inputs in the model's order: Float64 for numbers, String for other kinds."""
+    for column in schema.columns:
+        if not usable(frame.schema[column.name]):
+            what = "text" if column.categories else f"{column.kind}s"
+            raise TableError(
+                f"column {column.name!r} must contain {what}, but its type is "
+                f"{frame.schema[column.name]}."
+            )
+    try:
+        found = schema.reader.read(with_plain_numbers(schema.columns, frame), start)
+    except TableError as error:
+        if isinstance(error.value, str) and re.match(DECIMAL_COMMA, error.value):
+            raise TableError(f"{error} If commas are decimal marks, use --decimal ,.") from None
+        raise
     return pl.DataFrame(
-        [converted[name] if name in converted else to_text(cleaned[name]) for name in schema.names]
+        [
+            pl.Series(name, values, pl.Float64, nan_to_null=True)
+            if isinstance(values, np.ndarray)
+            else pl.Series(name, values, pl.String)
+            for name, values in found.items()
+        ]
     )
 
 
@@ -339,21 +554,24 @@ def labels(schema: Schema, frame: pl.DataFrame, start: int = 0) -> tuple[Array, 
 
     Raises TableError for a fraction in a target whose classes are integers.
     """
-    cleaned = clean(frame.select(schema.target))
+    name, dtype = schema.target, "f8"
     if schema.classes and isinstance(schema.classes[0], str):
-        values, dtype = to_text(cleaned[schema.target]), "U"
-    else:
-        values, dtype = _to_numbers(cleaned, start)[schema.target], "f8"
-        if schema.classes:
-            fractions, dtype = values != values.floor(), "i8"
-            if fractions.any():
-                row = int(fractions.arg_max() or 0)
-                raise TableError(
-                    f"column {values.name!r} must contain integers, like the model's classes, but "
-                    f"row {start + row + 1} contains {values[row]:g}."
-                )
-    present = values.is_not_null()
-    return values.filter(present).to_numpy().astype(dtype), present.to_numpy()
+        texts = to_text(cleaned(frame[name], schema.target_missing, schema.target_form))
+        present = np.array([text is not None for text in texts], dtype=bool)
+        return np.array([text for text in texts if text is not None], dtype="U"), present
+    number = Column(name, "number", form=schema.target_form, missing_values=schema.target_missing)
+    numeric = with_plain_numbers([number], frame.select(name))
+    found = TableColumns([number.declared]).fit().read(numeric, start)[name]
+    present = ~np.isnan(found)
+    if schema.classes:
+        fractions, dtype = found[present] != np.floor(found[present]), "i8"
+        if fractions.any():
+            row = int(np.flatnonzero(present)[fractions.argmax()])
+            raise TableError(
+                f"column {name!r} must contain integers, like the model's classes, but "
+                f"row {start + row + 1} contains {found[row]:g}."
+            )
+    return found[present].astype(dtype), present
 
 
 def labeled_rows(
@@ -379,38 +597,3 @@ def predictable_rows(X: pl.DataFrame, *, imputes: bool) -> Array:
     if not imputes:
         return complete_rows(X)
     return X.select(pl.any_horizontal(pl.all().is_not_null()))[:, 0].to_numpy()
-
-
-def _to_numbers(cleaned: pl.DataFrame, start: int) -> dict[str, pl.Series]:
-    """Convert all columns to numbers; raise TableError for the first value that is not one."""
-    converted = to_numbers(cleaned)
-    for column in cleaned:
-        name = column.name
-        problem = f"column {name!r} must contain numbers, but "
-        if name not in converted:
-            raise TableError(f"{problem}its type is {column.dtype}.")
-        if converted[name].null_count() > column.null_count():
-            row = int((converted[name].is_null() & column.is_not_null()).arg_max() or 0)
-            comma = re.match(DECIMAL_COMMA, column[row])
-            advice = " If commas are decimal marks, use --decimal ,." if comma else ""
-            raise TableError(f"{problem}row {start + row + 1} contains {column[row]!r}.{advice}")
-        check_size(name, converted[name].to_numpy(), start)
-    return converted
-
-
-def typical_rows(schema: Schema, rows: int = 200) -> pl.DataFrame:
-    """Rows with independent inputs: normal numbers with the column's mean and standard deviation.
-
-    Every category is equally frequent. The rows only show where a model's inputs lie; they say
-    nothing about how the inputs are related.
-    """
-    rng = np.random.default_rng(0)
-    columns = {}
-    for column in schema.columns:
-        if column.kind == "category":
-            columns[column.name] = pl.Series((column.categories * rows)[:rows])
-        elif column.kind == "boolean":
-            columns[column.name] = pl.Series(np.arange(rows) % 2, dtype=pl.Float64)
-        else:
-            columns[column.name] = pl.Series(column.mean + column.std * rng.normal(size=rows))
-    return pl.DataFrame(columns)

@@ -1,51 +1,54 @@
-"""Schema inference: profile the columns, and decide which ones a model uses, and how.
+"""Schema inference: decide which columns a model uses, and how, from their profiles.
 
-Profiles are counts, moments and distinct values, collected batch by batch. Findings are what they
-suggest that the user should check.
+A second pass over the rows is needed if a column turns out to have dates, or numbers that are not
+plain (`profile_again`). Findings are what the profiles suggest that the user should check.
 """
 
 import re
 import shlex
-import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Self
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import polars as pl
 
+from quadric.apps.shell.tables._cleaning import cleaned
+from quadric.apps.shell.tables._column_profile import ColumnProfile, profile_batch
 from quadric.apps.shell.tables._options import (
-    DECIMAL_COMMA,
-    GROUPS_OF_THREE,
+    DECIMAL_POINT,
     ColumnOptions,
+    TableFormat,
     check_columns,
     refuse,
 )
+from quadric.apps.shell.tables._ordinals import given_orders, ordered
 from quadric.apps.shell.tables._schema import (
-    LARGEST,
-    TRUTH,
-    Check,
+    CATEGORIES,
     Column,
     Finding,
     Schema,
-    check_fields,
-    check_size,
-    clean,
-    expect,
-    in_range,
-    is_count,
-    one_of,
-    to_numbers,
-    to_text,
 )
 from quadric.checks import Array
 from quadric.errors import TableError
+from quadric.models import (
+    FORMS,
+    ORDERS,
+    PARTS,
+    NumberForm,
+    expanded,
+    numbers,
+)
 from quadric.utils import counted, first_applying, listed
 
-DATE = r"^(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})([T ].*)?$"
 MOST_CLASSES = 100_000
 MANY_CLASSES = 200  # more distinct texts than this are classes only if they occur several times
+TOO_MANY_CLASSES = 1000  # are not trained unless the user asks for classes
+NEARLY_UNIQUE = 2  # text with fewer rows per value is an identifier
+MOST_CATEGORIES = 10_000  # that are encoded by the target
+ROWS_PER_CATEGORY = 4  # text with fewer rows per value, on average, is an identifier or free text
+MOST_ENCODED_CLASSES = 50  # each class has its own encoding of every category
 LONGEST_CATEGORY = 100_000  # characters; model files store all categories
 FEW_INTEGERS = 20  # a target with at most this many distinct integers is treated as classes
 WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]*)(\.0*)?")
@@ -55,204 +58,170 @@ MOST_INTEGER_CLASSES = 200
 MOST_NAMED = 8
 FEW_ROWS = 20  # fewer numbers may count up by chance
 IDENTIFIER = re.compile(
-    r"(^|[ _.-])(id|ids|uid|uuid|guid|idx|index|key|zip|zip_?code|post_?code|postal_?code|plz|"
-    r"phone|row_?(nr|no|number)|serial|ssn|isbn|unnamed: ?\d+)$",
-    re.IGNORECASE,
+    r"(?i:(^|[ _.-])(id|ids|uid|uuid|guid|idx|index|key|code|zip|zipcode|postcode|plz|iban|sku|"
+    r"(card|account|phone|row|order)[ _.-]?(nr|no|number)|phone|serial|ssn|isbn|unnamed: ?\d+))$"
+    r"|[a-z](Id|ID)$"  # such as customerId
 )
-CAMEL_IDENTIFIER = re.compile(r"[a-z](Id|ID)$")  # such as customerId
 
 
-@dataclass
-class ColumnProfile:
-    """The profile of one column, to which `profile_batch` adds rows.
+def new_profiles(
+    options: ColumnOptions,
+    columns: Sequence[str],
+    table_format: TableFormat | None = None,
+    *,
+    stream: bool = False,
+) -> list[ColumnProfile]:
+    """Return empty profiles for a table's columns; raise TableError for an unknown name.
 
-    Attributes
-    ----------
-    name : str
-    most_values : int
-        The maximum number of distinct values to count.
-    type : {'text', 'number', 'boolean', 'other'}
-        Every column of a CSV file is text.
-    rows, missing : int
-        The number of rows, and the number of rows without a value.
-    numeric, booleans, dates : int
-        The number of values that can be read as numbers, booleans and dates.
-    mean, m2 : float
-        The mean of the numbers and the sum of their squared deviations from it.
-    varies : bool
-        Whether there are at least two different numbers.
-    first : float or None
-        The first number.
-    whole : bool
-        Whether every number is an integer.
-    counts_up : bool
-        Whether every number is the previous one plus 1, as in a column of row numbers.
-    last : float or None
-        The last number.
-    commas, grouped : int
-        The number of values that look like numbers with a decimal comma, such as '5,1', and with
-        commas between thousands, such as '1,234,567'. A value such as '1,234' counts as both.
-    values : dict or None
-        The count of each distinct value; None if there are more than `most_values`.
-    odd : (int, str) or None
-        The row and the text of the first value that is not a number.
+    In a `stream`, columns with many categories are not used, and their values are not counted.
     """
-
-    name: str
-    most_values: int
-    type: str = "text"
-    rows: int = 0
-    missing: int = 0
-    numeric: int = 0
-    booleans: int = 0
-    dates: int = 0
-    mean: float = 0.0
-    m2: float = 0.0
-    varies: bool = False
-    first: float | None = None
-    whole: bool = True
-    counts_up: bool = True
-    last: float | None = None
-    commas: int = 0
-    grouped: int = 0
-    values: dict[str, int] | None = field(default_factory=dict)
-    odd: tuple[int, str] | None = None
-
-    @property
-    def present(self) -> int:
-        """The number of values that are not missing."""
-        return self.rows - self.missing
-
-    @property
-    def std(self) -> float:
-        """The standard deviation of the numbers, with divisor n."""
-        return (self.m2 / self.numeric) ** 0.5 if self.numeric else 0.0
-
-    @property
-    def longest(self) -> int:
-        """The number of characters of the longest distinct value."""
-        return max(map(len, self.values or ()), default=0)
-
-    @property
-    def first_odd(self) -> str:
-        """A description of the first value that is not a number."""
-        row, value = self.odd or (0, "")
-        return f"{value!r} in row {row}"
-
-    @classmethod
-    def from_dict(cls, state: Any) -> Self:
-        """Return a profile from its attributes; raise ValueError if they are inconsistent."""
-        check_fields(state, PROFILE_FIELDS, "a column's profile")
-        profile = cls(**state)
-        values, present = profile.values, profile.present
-        consistent = (
-            max(0, profile.numeric, profile.booleans, profile.dates) <= present
-            and (profile.first is None) == (profile.numeric == 0) == (profile.last is None)
-            and max(profile.commas, profile.grouped) <= present
-            and len(values or ()) <= profile.most_values
-            and (values is None or profile.type == "other" or sum(values.values()) == present)
-            and (profile.odd is None or 1 <= profile.odd[0] <= profile.rows)
-        )
-        expect({f"the profile of {profile.name[:80]!r}": consistent})
-        return profile
-
-    def add(self, column: pl.Series, numbers: pl.Series) -> None:
-        """Add the cleaned values of a batch; `numbers` holds them converted to numbers."""
-        dtype, present = column.dtype, len(column) - column.null_count()
-        self.type = {pl.String: "text", pl.Boolean: "boolean"}.get(dtype, "number")  # type: ignore[call-overload]
-        values = numbers.to_numpy()  # NaN where the value is not a number
-        check_size(self.name, values, self.rows)
-        values = values[~np.isnan(values)]
-        if len(values):
-            self._add_to_moments(values)
-            self.first = float(values[0]) if self.first is None else self.first
-            self.varies = self.varies or bool((values != self.first).any())
-            self.whole = self.whole and bool((values == np.floor(values)).all())
-            before = values[:1] - 1 if self.last is None else np.array([self.last])
-            steps = np.diff(np.concatenate([before, values])) if self.counts_up else None
-            self.counts_up = steps is not None and bool((steps == 1).all())
-            self.last = float(values[-1])
-        if dtype == pl.Boolean:
-            self.booleans += present
-        elif dtype == pl.String and present and set(values[:2]) <= {0.0, 1.0}:
-            self.booleans += int(column.str.to_lowercase().is_in(list(TRUTH)).sum())
-        if len(values) < present:
-            odd = numbers.is_null() & column.is_not_null()
-            texts = column.filter(odd)
-            self.dates += int(texts.str.contains(DATE).sum())
-            self.commas += int(texts.str.contains(DECIMAL_COMMA).sum())
-            self.grouped += int(texts.str.contains(GROUPS_OF_THREE).sum())
-            row = int(odd.arg_max() or 0)
-            self.odd = self.odd or (self.rows + row + 1, column[row])
-        self._count_values(column.drop_nulls())
-
-    def _add_to_moments(self, values: Array) -> None:
-        """Update the mean and m2 with Chan's formula."""
-        n, mean = len(values), float(values.mean())
-        total, difference = self.numeric + n, mean - self.mean
-        self.m2 += float(((values - mean) ** 2).sum()) + difference**2 * self.numeric * n / total
-        self.mean += difference * n / total
-        self.numeric = total
-
-    def _count_values(self, column: pl.Series) -> None:
-        if self.values is not None and column.n_unique() <= self.most_values:
-            counts = column.value_counts(name="how many")
-            for text, count in zip(to_text(counts[self.name]), counts["how many"], strict=True):
-                self.values[text] = self.values.get(text, 0) + count
-            if len(self.values) <= self.most_values:
-                return
-        self.values = None
-
-
-PROFILE_FIELDS: dict[str, Check] = {
-    "name": str,
-    "type": one_of("text", "number", "boolean", "other"),
-    **dict.fromkeys(("most_values", "rows", "missing", "numeric", "booleans", "dates"), is_count),
-    **dict.fromkeys(("commas", "grouped"), is_count),
-    "mean": in_range(-LARGEST, LARGEST),
-    "m2": in_range(0, sys.float_info.max),
-    **dict.fromkeys(
-        ("first", "last"), lambda value: value is None or in_range(-LARGEST, LARGEST)(value)
-    ),
-    **dict.fromkeys(("varies", "whole", "counts_up"), bool),
-    "values": lambda value: (
-        value is None
-        or (isinstance(value, dict) and all(is_count(n) and n > 0 for n in value.values()))
-    ),
-    "odd": lambda value: (
-        value is None
-        or (isinstance(value, list) and list(map(type, value)) == [int, str] and is_count(value[0]))
-    ),
-}
-
-
-def profile_batch(profiles: Iterable[ColumnProfile], frame: pl.DataFrame) -> None:
-    """Add the rows of a frame to the profiles."""
-    cleaned = clean(frame)
-    numbers = to_numbers(cleaned)
-    columns = {column.name: column for column in cleaned}
-    for profile in profiles:
-        if profile.name in numbers:
-            profile.add(columns[profile.name], numbers[profile.name])
-        else:
-            profile.type = "other"
-        profile.rows += len(frame)
-        profile.missing += columns[profile.name].null_count()
-
-
-def new_profiles(options: ColumnOptions, columns: Sequence[str]) -> list[ColumnProfile]:
-    """Return empty profiles for a table's columns; raise TableError for an unknown name."""
     check_columns((options.target, *options.drop, *options.categorical), columns)
-    if options.target in options.drop:
-        raise TableError(f"{options.target!r} is the target and cannot be dropped.")
+    orders = given_orders(options.ordinal, columns)
+    both = [name for name in orders if name in (*options.drop, *options.categorical)]
+    refuse(
+        {
+            f"{options.target!r} is the target and cannot be dropped.": (
+                options.target in options.drop
+            ),
+            f"{options.target!r} is the target and cannot be ordinal.": options.target in orders,
+            f"--ordinal {(both or [''])[0]} cannot be combined with --drop or --categorical for "
+            "the same column.": both,
+        }
+    )
+    given, missing = table_format or TableFormat(), missing_values(options, columns)
+    few = options.most_categories
+    many = few if stream else max(few, MOST_CATEGORIES)
+    most = dict.fromkeys((*options.categorical, *orders), (many, many))  # even of numbers
+    most[options.target] = (MOST_CLASSES, MOST_CLASSES)
     return [
-        ColumnProfile(name, MOST_CLASSES if name == options.target else options.most_categories)
+        ColumnProfile(
+            name,
+            *most.get(name, (many, few)),
+            form=(given.decimal, given.thousands, ""),
+            missing_values=missing[name],
+        )
         for name in columns
     ]
 
 
+def missing_values(options: ColumnOptions, columns: Sequence[str]) -> dict[str, list[str]]:
+    """Return the values of each column that stand for missing ones.
+
+    The options are values such as '-999', for all columns, or 'temp=-1' for one column.
+    """
+    found: dict[str, list[str]] = {name: [] for name in columns}
+    for text in options.missing_values:
+        name, given, value = text.rpartition("=")
+        refuse(
+            {
+                f"--missing-values must be a value such as -999, or COLUMN=-999. Got {text!r}.": (
+                    not value.strip() or (given and not name.strip())
+                )
+            }
+        )
+        check_columns([name] if name else [], columns)
+        for values in [found[name]] if name else found.values():
+            if value.strip() not in values:
+                values.append(value.strip())
+    return found
+
+
+def profile_again(
+    profiles: Sequence[ColumnProfile],
+    options: ColumnOptions,
+    table_format: TableFormat | None = None,
+) -> list[ColumnProfile]:
+    """Return profiles for a second pass over the rows; empty if none is needed.
+
+    A column with dates, or with numbers that are not plain, is read in its own form. The others
+    start again, too, because all profiles have the same rows.
+    """
+    given = table_format or TableFormat()
+    if any(profile.decided for profile in profiles):
+        return []
+    again = []
+    orders = given_orders(options.ordinal, [profile.name for profile in profiles])
+    chosen = {*options.drop, *options.categorical, *orders}
+    for old in profiles:
+        new = ColumnProfile(
+            old.name,
+            old.most_values,
+            old.most_numbers,
+            decided=True,
+            form=old.form,
+            missing_values=old.missing_values,
+        )
+        if old.name not in chosen:
+            new.form = _form_of(old, given)
+            new.order = _order_of(old) if new.form == old.form else ""
+        again.append(new)
+    pairs = zip(again, profiles, strict=True)
+    return again if any(new.order or new.form != old.form for new, old in pairs) else []
+
+
+def _form_of(profile: ColumnProfile, given: TableFormat) -> Sequence[str]:
+    """Return the form in which most values of a column are numbers.
+
+    Raises TableError if this could be one of two forms, and for a decimal point in a table with
+    decimal commas, because the number could be 1000 times too small.
+    """
+    name, (row, value) = profile.name, profile.odd or (0, "")
+    if given.decimal == "," and re.match(DECIMAL_POINT, value):
+        raise TableError(
+            f"column {name!r} contains {value!r} in row {row}, which is not a number with a "
+            "decimal comma. If the point separates thousands, add --thousands '.'; otherwise, "
+            "write all numbers with the same mark."
+        )
+    counts = {form: _count_of(profile, form, given) for form in FORMS}
+    best = max(counts.values())
+    units = {unit for unit in profile.units if unit}
+    mixed = len(units) > 1 or ("%" in units and profile.units["%"] < best)
+    if best <= max(profile.numeric, MOSTLY * profile.present) or mixed:
+        return profile.form
+    fitting = [form for form, count in counts.items() if count == best]
+    if {(".", ","), (",", "")} <= {form[:2] for form in fitting} and profile.odd_number:
+        raise TableError(
+            f"column {name!r} contains numbers such as {profile.odd_number!r}, whose comma may be "
+            "a decimal mark or separate thousands. Use --decimal , or --thousands , (or --drop or "
+            "--categorical for this column)."
+        )
+    return (*fitting[0][:2], *(units or ("",)))
+
+
+def _count_of(profile: ColumnProfile, form: NumberForm, given: TableFormat) -> int:
+    """The number of values that fit a form, plain numbers included."""
+    if given.is_given:
+        if (given.decimal, given.thousands) != form[:2]:
+            return 0
+        return profile.numeric + profile.forms.get(form.decimal + form.thousands, 0)
+    plain = profile.numeric
+    if form.decimal == ",":
+        plain += (profile.grouped if form.thousands == "." else 0) - profile.pointed
+    return plain + profile.forms.get(form.decimal + form.thousands, 0)
+
+
+def _order_of(profile: ColumnProfile) -> str:
+    """Return the order of the dates of a column; empty if it does not follow or has few dates."""
+    best = max(profile.orders.values(), default=0)
+    fitting = [name for name in ORDERS if profile.orders.get(name) == best]
+    if best <= MOSTLY * profile.present or _is_ambiguous(profile):
+        return ""
+    return fitting[0]
+
+
+def _is_ambiguous(profile: ColumnProfile) -> bool:
+    """Whether day and month of all dates may be exchanged; with points, the day comes first."""
+    best, of = max(profile.orders.values(), default=0), profile.orders.get
+    same = of("dmy") == of("mdy") == best and of("ymd", 0) < best
+    return same and "." not in profile.odd_date
+
+
 def infer_schema(
-    profiles: Sequence[ColumnProfile], options: ColumnOptions, unnamed: Sequence[str] = ()
+    profiles: Sequence[ColumnProfile],
+    options: ColumnOptions,
+    unnamed: Sequence[str] = (),
+    *,
+    stream: bool = False,
 ) -> Schema:
     """Determine the inputs, their kinds and the task from the profiles."""
     by_name = {profile.name: profile for profile in profiles}
@@ -260,20 +229,25 @@ def infer_schema(
     if not target.rows:
         raise TableError("the table has column names but no rows.")
     task, counts = _task_and_classes(target, options.task)
-    found = {name: _column_or_reason(one, options, unnamed) for name, one in by_name.items()}
+    orders = given_orders(options.ordinal, list(by_name))
+    most = 0 if stream or len(counts) > MOST_ENCODED_CLASSES else MOST_CATEGORIES
+    found = {
+        name: _column_or_reason(one, options, unnamed, orders.get(name), most)
+        for name, one in by_name.items()
+    }
     left_out = {name: why for name, why in found.items() if isinstance(why, str)}
     columns = tuple(column for column in found.values() if isinstance(column, Column))
     if not columns:
         reasons = "; ".join(f"{name!r}: {why}" for name, why in list(left_out.items())[:5])
         reasons = reasons or f"the table has only the target {options.target!r}"
-        advice = next(filter(None, map(_how_to_read, map(_mark, by_name.values()))), "")
-        raise TableError(f"no column is left to learn from ({reasons}). {advice}".strip())
-    chosen = {*options.drop, *options.categorical, *unnamed}
+        raise TableError(f"no column is left to learn from ({reasons}).")
+    chosen = {*options.drop, *options.categorical, *orders, *unnamed}
     findings = _findings(
         {name: profile for name, profile in by_name.items() if name not in chosen},
         {column.name: column.kind for column in columns},
         target,
         is_open=options.task is None and task == "regression",
+        classes=len(counts),
     )
     return Schema(
         columns,
@@ -287,47 +261,163 @@ def infer_schema(
         *((target.mean, target.std) if task == "regression" else (0.0, 1.0)),
         order=tuple(by_name),
         findings=findings,
+        target_form=tuple(target.form),
+        target_missing=tuple(target.missing_values),
     )
 
 
 def _column_or_reason(
-    profile: ColumnProfile, options: ColumnOptions, unnamed: Sequence[str]
+    profile: ColumnProfile,
+    options: ColumnOptions,
+    unnamed: Sequence[str],
+    order: tuple[str, ...] | None,
+    most: int,
 ) -> Column | str:
-    """Return an input, or the reason why the column is not used."""
+    """Return an input, or the reason why the column is not used.
+
+    `order` is the order of its categories if the user gave one. Columns with up to `most`
+    categories can be encoded by the target.
+    """
     name, present, values = profile.name, profile.present, profile.values
-    forced = name in options.categorical
+    forced = name in options.categorical or order is not None
     numeric = profile.numeric == present and not forced
     constant = not profile.varies if numeric else len(values or ()) == 1 and not profile.missing
-    longest = 0 if numeric else profile.longest
-    too_many = (
-        f"it is text with more than {profile.most_values} distinct values; --max-categories raises "
-        "the limit"
-    )
+    longest = 0 if numeric or profile.order else profile.longest
+    several = order is None and (values is None or len(values) > options.most_categories)
+    many = "it has many categories"
     reason = first_applying(
         {
             "it has no name": name in unnamed,
             "dropped on request": name in options.drop,
             "all its values are missing": not present,
-            "it contains dates (convert them to numbers of days)": profile.dates > MOSTLY * present,
+            f"it contains dates such as {profile.odd_date!r}, whose day and month may be exchanged "
+            "(write them as 2024-12-31)": (
+                not forced
+                and max(profile.orders.values(), default=0) > MOSTLY * present
+                and _is_ambiguous(profile)
+            ),
+            f"it contains dates except for {counted(present - profile.dated, 'value')}; the first "
+            f"is {profile.first_odd}": profile.order and profile.dated < present,
             "its values are neither numbers nor text": profile.type == "other",
             "it has only one value": constant,
             f"it contains text of {longest:,} characters": longest > LONGEST_CATEGORY,
-            too_many: not numeric and values is None,
+            many: not numeric and several and not profile.order,
         }
     )
-    if reason == too_many and profile.numeric > MOSTLY * present and not forced:
+    if reason == many and profile.numeric > MOSTLY * present and not forced:
         raise TableError(
             f"column {name!r} contains numbers except for "
             f"{counted(present - profile.numeric, 'value')}; the first is {profile.first_odd}. "
-            f"{_how_to_read(_mark(profile)) or 'Correct them, or drop the column with --drop.'}"
+            "Correct them, or drop the column with --drop."
         )
+    reason = _why_too_many(profile, options.most_categories, most) if reason == many else reason
     if reason:
         return reason
-    kind = first_applying(
-        {"category": not numeric, "boolean": profile.booleans == present, "number": True}
+    common: dict[str, Any] = {
+        "missing": profile.missing,
+        "missing_values": tuple(profile.missing_values),
+    }
+    form, of_numbers = tuple(profile.form), profile.type != "text"
+    if profile.order:
+        parts = {name: four for name, four in _parts_of(profile).items() if four[0] < four[1]}
+        if not parts:
+            return "it has only one value"
+        return Column(name, "date", order=profile.order, parts=parts, **common)
+    if numeric:
+        kind = "boolean" if profile.booleans == present else "number"
+        common |= {"mean": profile.mean, "std": profile.std}
+        return Column(name, kind, form=form, low=profile.low, high=profile.high, **common)
+    values = values or {}
+    order = order or (() if name in options.categorical else ordered(values))
+    if order:
+        found = _ordinal(profile, values, order, given=forced)
+        return replace(found, missing_values=common["missing_values"])
+    kind, categories = "target-encoded" if several else "category", tuple(sorted(values))
+    return Column(name, kind, categories, of_numbers=of_numbers, **common)
+
+
+def _why_too_many(profile: ColumnProfile, one_hot: int, most: int) -> str:
+    """Return why the categories of a column are not encoded; empty if they can be.
+
+    Up to `one_hot` categories are one-hot encoded, and up to `most` are encoded by the target.
+    """
+    count, present = len(profile.values or ()), profile.present
+    values = f"{count:,}" if count and most else f"more than {max(one_hot, most):,}"
+    text = f"it is text with {values} distinct values"
+    return first_applying(
+        {
+            f"{text}; --max-categories raises the limit": not most,
+            f"{text} in {present:,} rows, probably an identifier or free text; --max-categories "
+            "one-hot encodes it": not count or present < ROWS_PER_CATEGORY * count,
+            "": True,
+        }
     )
-    categories = () if numeric else tuple(sorted(values or ()))
-    return Column(name, kind, categories, profile.missing, profile.mean, profile.std)
+
+
+def _ordinal(
+    profile: ColumnProfile, values: Mapping[str, int], order: tuple[str, ...], *, given: bool
+) -> Column:
+    """Return an ordinal input; raise TableError if values are missing in the `given` order."""
+    name, unknown = profile.name, [value for value in values if value not in order]
+    others = listed(map(repr, unknown), 5) if values else "too many other values"
+    if given and (unknown or not values):
+        raise TableError(
+            f"column {name!r} contains {others}, which --ordinal does not list. Add these values "
+            "where they belong, or leave them empty in the table."
+        )
+    ranks = np.arange(len(order), dtype=float)
+    counts = np.array([values.get(value, 0) for value in order], dtype=float)
+    mean = float(counts @ ranks / counts.sum())
+    std = float(np.sqrt(counts @ np.square(ranks - mean) / counts.sum()))
+    missing = profile.missing + sum(values[value] for value in unknown)
+    of_numbers = profile.type != "text"
+    return Column(name, "ordinal", order, missing, mean, std, of_numbers=of_numbers)
+
+
+def _parts_of(profile: ColumnProfile) -> dict[str, list[float]]:
+    """Return minimum, maximum, mean and standard deviation of each part of a column of dates."""
+    return {
+        name: [low, high, mean, float((m2 / count) ** 0.5)]
+        for name, (count, mean, m2, low, high) in profile.parts.items()
+    }
+
+
+def limited_to(schema: Schema, X: pl.DataFrame) -> Schema:
+    """Return the schema with the ranges that the parts of dates have in some of the rows."""
+    columns = []
+    for column in schema.columns:
+        profile = ColumnProfile(column.name, 0, 0, decided=True, order=column.order)
+        if column.order:
+            profile.add(X[column.name])
+        found = _parts_of(profile)
+        parts = {name: found.get(name, four) for name, four in column.parts.items()}
+        columns.append(replace(column, parts=parts))
+    return replace(schema, columns=tuple(columns))
+
+
+def times_of(column: pl.Series, table_format: TableFormat) -> Array:
+    """Return the times in a column of dates or numbers; NaN where they are missing.
+
+    Raises TableError for other columns.
+    """
+    options = ColumnOptions(column.name)
+    profiles = new_profiles(options, [column.name], table_format)
+    profile_batch(profiles, column.to_frame())
+    if again := profile_again(profiles, options, table_format):
+        profile_batch(profiles := again, column.to_frame())
+    (profile,) = profiles
+    if profile.order and profile.dated == profile.present:
+        part = "hour" if profile.order == "time" else "days"
+        texts = [None if value is None else str(value) for value in cleaned(column)]
+        return expanded(texts, profile.order)[:, PARTS.index(part)]
+    if profile.type == "other" or profile.numeric < profile.present or not profile.present:
+        found = "" if profile.odd is None else f" It contains {profile.first_odd}."
+        ambiguous = profile.odd_date and _is_ambiguous(profile)
+        advice = " Write dates as 2024-12-31." if ambiguous or profile.orders else ""
+        raise TableError(
+            f"--time needs a column of dates or numbers; {column.name!r} is none.{found}{advice}"
+        )
+    return numbers(cleaned(column), NumberForm(*profile.form))
 
 
 def _task_and_classes(profile: ColumnProfile, task: str | None) -> tuple[str, dict[Any, int]]:
@@ -337,6 +427,12 @@ def _task_and_classes(profile: ColumnProfile, task: str | None) -> tuple[str, di
         {
             f"all values of {target} are missing.": not present,
             f"{target} contains neither numbers nor text.": profile.type == "other",
+            f"{target} contains dates, such as {next(iter(profile.values or ['']), '')!r}, which "
+            "cannot be predicted. Choose another target, or replace the dates with a number, such "
+            "as the days until then.": task is None and _has_dates(profile),
+            f"{target} contains row numbers, from {profile.first or 0:.0f} to "
+            f"{profile.last or 0:.0f}, which cannot be predicted. Choose another target; if it is "
+            "the right one, use --task regression.": task is None and _counts_up(profile),
         }
     )
     numeric = profile.numeric == present and profile.booleans < present
@@ -352,9 +448,7 @@ def _task_and_classes(profile: ColumnProfile, task: str | None) -> tuple[str, di
         refuse(
             {
                 f"regression needs a numeric target, but {profile.name!r} contains "
-                f"{profile.first_odd}. {_how_to_read(_mark(profile))}".strip(): (
-                    profile.numeric < present
-                ),
+                f"{profile.first_odd}.": profile.numeric < present,
                 f"{target} has only one value, so there is nothing to learn.": not profile.varies,
             }
         )
@@ -366,22 +460,24 @@ def _task_and_classes(profile: ColumnProfile, task: str | None) -> tuple[str, di
 def _check_classes(profile: ColumnProfile, counts: dict[Any, int] | None, inferred: bool) -> None:
     """Raise TableError for a target that is not suitable as a class.
 
-    If the task is `inferred`, numbers with commas and too many different texts are also refused.
+    If the task is `inferred`, too many different texts are also refused.
     """
-    target, advice = f"the target {profile.name!r}", _how_to_read(_mark(profile))
-    _, value = profile.odd or (0, "")
+    target = f"the target {profile.name!r}"
     classes = list(counts or ())
+    count, rows = f"{len(classes):,} distinct values", f"{profile.present:,} rows"
+    unique = len(classes) >= FEW_ROWS and profile.present < NEARLY_UNIQUE * len(classes)
     many = len(classes) > MANY_CLASSES and profile.present < ROWS_PER_CLASS * len(classes)
+    right = "Check that it is the right column. If it is, use --task classification"
     refuse(
         {
-            f"{target} contains numbers with commas, such as {value!r}. {advice}": (
-                inferred and advice
-            ),
             f"{target} has more than {MOST_CLASSES:,} distinct values. Check that it is the right "
             "column; for numbers, use --task regression.": counts is None,
-            f"{target} is text with {len(classes):,} distinct values in {profile.present:,} rows. "
-            "Check that it is the right column. If it is, use --task classification.": (
-                inferred and many
+            f"{target} is text with {count} in {rows}, probably an identifier, which cannot be "
+            f"predicted. {right}.": inferred and unique,
+            f"{target} is text with {count} in {rows}. {right}.": inferred and many,
+            f"{target} has {len(classes):,} classes in {rows}, for which training takes long. "
+            f"{right}, and group rare classes first.": (
+                inferred and len(classes) > TOO_MANY_CLASSES
             ),
             f"{target} has a class of {profile.longest:,} characters. Check that it is the right "
             "column, or use shorter names.": profile.longest > LONGEST_CATEGORY,
@@ -397,6 +493,7 @@ def _findings(
     target: ColumnProfile,
     *,
     is_open: bool,
+    classes: int,
 ) -> tuple[Finding, ...]:
     """Return at most one finding of each kind.
 
@@ -409,16 +506,16 @@ def _findings(
     target : ColumnProfile
     is_open : bool
         Whether the target's values suggest a regression and the user did not choose the task.
+    classes : int
+        The number of classes of the target.
     """
     texts = {
-        name: profile for name, profile in inputs.items() if kinds.get(name) in (None, "category")
+        name: profile for name, profile in inputs.items() if kinds.get(name) in (None, *CATEGORIES)
     }
     mixed = {
         name: f"{name!r} ({_exceptions(profile)})"
         for name, profile in texts.items()
-        if name in kinds
-        and MOSTLY * profile.present < profile.numeric < profile.present
-        and not _mark(profile)
+        if name in kinds and MOSTLY * profile.present < profile.numeric < profile.present
     }
     identifiers = [
         name
@@ -426,10 +523,7 @@ def _findings(
         if kinds.get(name) == "number" and _is_identifier(profile)
     ]
     drop = " ".join(f"--drop {shlex.quote(name)}" for name in identifiers[:MOST_NAMED])
-    classes = (target.name,) if is_open and _may_be_classes(target) else ()
     found = [
-        _commas("decimal comma", texts, "--decimal", "decimal commas"),
-        _commas("thousands", texts, "--thousands", "commas between thousands"),
         Finding(
             "mixed",
             tuple(mixed),
@@ -445,38 +539,26 @@ def _findings(
             "for a code with few values.",
         ),
         Finding(
+            "identifier target",
+            (target.name,) if is_open and _is_identifier(target) else (),
+            f"The target {target.name!r} is probably an identifier or a code, to judge by its "
+            "name. Identifiers cannot be predicted. Check that it is the right column.",
+        ),
+        Finding(
+            "many classes",
+            (target.name,) if classes > TOO_MANY_CLASSES else (),
+            f"The target {target.name!r} has {classes:,} classes in {target.present:,} rows. "
+            "Training takes long and rare classes are not learned; group them, or predict a number "
+            "with --task regression.",
+        ),
+        Finding(
             "integer target",
-            classes,
+            (target.name,) if is_open and _may_be_classes(target) else (),
             f"The target {target.name!r} has {len(target.values or ())} distinct integers and is "
             "predicted as a number. If they are classes, use --task classification.",
         ),
     ]
     return tuple(finding for finding in found if finding.columns)
-
-
-def _commas(kind: str, texts: Mapping[str, ColumnProfile], option: str, marks: str) -> Finding:
-    """Return the finding about columns of text that an option would make numeric."""
-    found = {name: profile for name, profile in texts.items() if _mark(profile) == option}
-    examples = [f"{name!r} (such as {profile.first_odd})" for name, profile in found.items()]
-    return Finding(
-        kind,
-        tuple(found),
-        f"Numbers with {marks} are read as text: {listed(examples, MOST_NAMED)}. "
-        f"{_how_to_read(option)}",
-    )
-
-
-def _how_to_read(option: str) -> str:
-    """Return a sentence about the option that makes text numeric; empty if there is none."""
-    return f"Use {option} , to read such values as numbers." if option else ""
-
-
-def _mark(profile: ColumnProfile) -> str:
-    """Return the option for the commas in a column's numbers; empty if it has none."""
-    commas = max(profile.commas, profile.grouped)
-    if not commas or profile.numeric + commas <= MOSTLY * profile.present:
-        return ""
-    return "--decimal" if profile.commas > profile.grouped else "--thousands"
 
 
 def _exceptions(profile: ColumnProfile) -> str:
@@ -488,13 +570,26 @@ def _exceptions(profile: ColumnProfile) -> str:
 
 def _is_identifier(profile: ColumnProfile) -> bool:
     """Whether the name is that of an identifier, or the numbers are row numbers."""
-    named = IDENTIFIER.search(profile.name) or CAMEL_IDENTIFIER.search(profile.name)
-    numbered = profile.counts_up and profile.numeric == profile.rows >= FEW_ROWS
-    return profile.whole and bool(named or numbered)
+    return profile.whole and (_counts_up(profile) or bool(IDENTIFIER.search(profile.name)))
+
+
+def _counts_up(profile: ColumnProfile) -> bool:
+    """Whether the values are row numbers: every number is the previous one plus 1."""
+    return profile.whole and profile.counts_up and profile.numeric == profile.rows >= FEW_ROWS
+
+
+def _has_dates(profile: ColumnProfile) -> bool:
+    """Whether most values are dates, even if day and month may be exchanged."""
+    dated = max([profile.dated, *profile.orders.values()])
+    return dated > MOSTLY * profile.present
 
 
 def _may_be_classes(profile: ColumnProfile) -> bool:
     """Whether a target that is predicted as a number has integers that occur several times."""
     distinct, present = len(profile.values or ()), profile.present
-    whole = profile.whole and profile.numeric == present
-    return whole and 0 < distinct <= MOST_INTEGER_CLASSES and present >= ROWS_PER_CLASS * distinct
+    return (
+        profile.whole
+        and profile.numeric == present
+        and present >= ROWS_PER_CLASS * distinct
+        and 0 < distinct <= MOST_INTEGER_CLASSES
+    )

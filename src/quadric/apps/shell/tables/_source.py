@@ -24,7 +24,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from quadric.apps.shell.tables._csv_file import CsvFile
-from quadric.apps.shell.tables._options import PARQUET, TableFormat, is_pattern, is_stdin
+from quadric.apps.shell.tables._options import (
+    PARQUET,
+    TableFormat,
+    first_line,
+    is_pattern,
+    is_stdin,
+)
 from quadric.config import get_config
 from quadric.errors import TableError
 from quadric.utils import SHARE, available_bytes, open_regular
@@ -133,12 +139,10 @@ class Source:
     def _checked_frames(self) -> Iterator[pl.DataFrame]:
         """Yield the frames, checking the files' versions before each one and at the end."""
         check_unchanged(self.versions)
-        rows = 0
         try:
             for frame in self.frames():
                 check_unchanged(self.versions)
-                yield self.table_format.with_plain_numbers(frame, rows)
-                rows += len(frame)
+                yield frame
         except (TableError, OSError) as error:
             check_unchanged(self.versions)  # a change would explain the error
             if isinstance(error, TableError):
@@ -178,8 +182,9 @@ def _joined(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
     try:
         return pl.concat(frames, how="vertical_relaxed")
     except pl.exceptions.PolarsError as error:
-        first = str(error).strip().splitlines()[0].rstrip(".")
-        raise TableError(f"a column has different types in different parts: {first}.") from None
+        raise TableError(
+            f"a column has different types in different parts: {first_line(error)}."
+        ) from None
 
 
 def cannot_read(path: Path, error: OSError) -> TableError:
@@ -212,9 +217,7 @@ def open_table(path: str | Path, table_format: TableFormat | None = None) -> Sou
     path, table_format = Path(path), table_format or TableFormat()
     if is_stdin(path):
         return _open_stdin(table_format)
-    parts = _parts(path)
-    sources = _open_files({file: file for file in parts or [path]}, table_format)
-    return sources[0] if parts is None else _joined_parts(path, sources)
+    return _joined_parts(path, _open_files({file: file for file in _parts(path)}, table_format))
 
 
 def _open_files(files: Mapping[Path, Path], table_format: TableFormat) -> list[Source]:
@@ -279,8 +282,8 @@ class _Spool:
             shutil.copyfileobj(stream, copy)
 
 
-def _parts(path: Path) -> list[Path] | None:
-    """Return the files of a directory or a pattern, or None for a single file."""
+def _parts(path: Path) -> list[Path]:
+    """Return the files of a directory or a pattern, or the file itself."""
     if path.is_dir():
         parts = sorted(
             file
@@ -292,7 +295,7 @@ def _parts(path: Path) -> list[Path] | None:
         parts = sorted(Path(name) for name in glob.glob(str(path)) if os.path.isfile(name))
         problem = f"no file matches {path}."
     else:
-        return None
+        return [path]
     if not parts:
         raise TableError(problem)
     return parts
@@ -307,12 +310,10 @@ def _joined_parts(path: Path, parts: Sequence[Source]) -> Source:
                 f"{part.path} and {first.path} have different columns: only one of them has "
                 f"{different[0]!r}."
             )
-
-    versions = {file: version for part in parts for file, version in part.versions.items()}
     return replace(
         first,
         path=path,
-        versions=versions,
+        versions={file: version for part in parts for file, version in part.versions.items()},
         frames=lambda: (frame.select(first.columns) for part in parts for frame in part.frames()),
     )
 
@@ -381,8 +382,8 @@ def _read_in_another_process(files: Mapping[Path, Path]) -> dict[Path, Content]:
 
 
 def _damaged(path: Path | str, reason: str) -> TableError:
-    first = (reason.strip().splitlines() or ["it cannot be read"])[0][:LONGEST_REASON]
-    shown = "".join(sign if sign.isprintable() else "?" for sign in first).rstrip(".")
+    first = first_line(reason)[:LONGEST_REASON]
+    shown = "".join(sign if sign.isprintable() else "?" for sign in first)
     return TableError(f"{path} is a damaged Parquet file: {shown}. Use another copy of it.")
 
 

@@ -17,10 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 from sklearn.pipeline import Pipeline, make_pipeline
 
 import quadric
-from quadric.apps.shell.tables._evaluation import LinearBaseline, trivial_outputs
+from quadric.apps.shell.tables._column_profile import ColumnProfile, profile_batch
+from quadric.apps.shell.tables._evaluation import LinearBaseline
 from quadric.apps.shell.tables._held_out import (
     ScoredRows,
     check_target,
@@ -36,15 +38,12 @@ from quadric.apps.shell.tables._schema import (
     is_count,
     labeled_rows,
 )
-from quadric.apps.shell.tables._schema_inference import (
-    ColumnProfile,
-    infer_schema,
-    new_profiles,
-    profile_batch,
-)
+from quadric.apps.shell.tables._schema_inference import infer_schema, new_profiles, profile_again
 from quadric.apps.shell.tables._source import Source, changed
+from quadric.apps.shell.tables._suspicious_columns import MOST_ROWS, with_suspicions
 from quadric.apps.shell.tables._training import (
     Trained,
+    check_costs,
     finished,
     make_estimator,
     memory_limit_as_table_error,
@@ -65,7 +64,6 @@ RATE = 0.01  # initial learning rate, which decreases linearly to RATE * LAST_RA
 LAST_RATE = 0.05
 ADVICE = "Remove it, and start again without --resume."
 FORM = Form("checkpoint", "quadric_checkpoint", frozenset({"versions"}), ADVICE)
-LONGEST_NAME = 255  # bytes, in most file systems
 STATE = "state"
 
 
@@ -128,8 +126,9 @@ class Checkpoint:
     def save(self, state: dict[str, Any], arrays: dict[str, Array]) -> None:
         """Replace the file atomically; raise OSError if it cannot be written."""
         text = json.dumps({"run": self._run, "state": state}).encode()
-        tensors = {**arrays, STATE: np.frombuffer(text, dtype=np.uint8)}
-        content = tensor_bytes({"versions": _versions()}, tensors, FORM)
+        content = tensor_bytes(
+            {"versions": _versions()}, {**arrays, STATE: np.frombuffer(text, dtype=np.uint8)}, FORM
+        )
         current = self._current()
         try:
             if current not in (None, self._ours):
@@ -147,8 +146,7 @@ class Checkpoint:
         with contextlib.suppress(OSError):
             if self._ours is not None and self._current() == self._ours:
                 self.path.unlink()
-        if self._tag:
-            remove_leftovers(self.path, self._tag)
+        remove_leftovers(self.path, self._tag)
 
     def damaged(self, reason: object) -> TableError:
         """Return the error for an invalid state."""
@@ -188,7 +186,7 @@ class Checkpoint:
 def checkpoint_path(output: Path) -> Path:
     """Return the checkpoint's path: the output path plus ".checkpoint", unless that is too long."""
     name = f"{output.name}.checkpoint"
-    if len(os.fsencode(name)) > LONGEST_NAME:
+    if len(os.fsencode(name)) > 255:  # the limit of most file systems
         name = f"{hashlib.sha256(os.fsencode(output.name)).hexdigest()[:16]}.checkpoint"
     return output.with_name(name)
 
@@ -243,10 +241,10 @@ def train_stream(
     settings = replace(settings, hidden=settings.hidden or (), kind=settings.kind or "quadratic")
     run = _Run(source, options, settings, stream, checkpoint, progress)
     stored = checkpoint.begin(run.identity(), resume=resume)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         learner, done = run.start(*(stored or ({}, {})))
         schema = learner.schema
+        check_costs(schema, settings)
         if test is not None:
             check_target(schema, test)
         run.second_pass(learner, done)
@@ -254,7 +252,7 @@ def train_stream(
         if test is None:
             trained = run.third_pass(schema, model, linear)
         else:
-            trained = tested_on(test, model, linear, schema, settings)
+            trained = tested_on(test, model, linear, schema, settings, None)
     return finished(trained, settings, caught, remarks_on_table(schema))
 
 
@@ -279,8 +277,10 @@ class Learner:
         if settings.class_weight is not None and schema.classes:
             # the weights of 'balanced', which `partial_fit` cannot compute from a buffer
             mean = sum(schema.class_counts) / len(schema.classes)
-            counts = zip(schema.classes, schema.class_counts, strict=True)
-            adam["class_weight"] = {label: mean / count for label, count in counts}
+            adam["class_weight"] = {
+                label: mean / count
+                for label, count in zip(schema.classes, schema.class_counts, strict=True)
+            }
         linear = replace(settings, hidden=(), kind="linear")  # type: ignore[arg-type]  # not an option
         self.estimators = {
             "model": make_estimator(schema, settings, **adam),
@@ -336,8 +336,9 @@ class Learner:
         for estimator in self.estimators.values():
             estimator.set_params(learning_rate_init=RATE)
             if self.schema.task == "regression":
-                last = estimator.network_.layers[-1]
-                scale_outputs(last, np.array([self.scale]), np.array([self.center]))
+                scale_outputs(
+                    estimator.network_.layers[-1], np.array([self.scale]), np.array([self.center])
+                )
         model, linear = self.estimators.values()
         layer = linear.network_.layers[-1]
         baseline = LinearBaseline(layer.W, layer.b, classifies=bool(self.schema.classes))
@@ -358,19 +359,21 @@ class _Run:
     @property
     def rows(self) -> int:
         """The number of rows in a buffer."""
-        most = BUFFER_NUMBERS // len(self.source.columns)
-        return self.stream.buffer or max(500, min(50_000, most))
+        by_width = BUFFER_NUMBERS // len(self.source.columns)
+        return self.stream.buffer or max(500, min(50_000, by_width))
 
     def identity(self) -> dict[str, Any]:
         """Return the data and settings that a checkpoint must match."""
-        own = {"buffer": self.rows, "epochs": self.stream.epochs, "format": 6}
-        chosen = asdict(self.options) | asdict(self.settings) | own
-        del chosen["verbose"], chosen["cv"]
-        return self.source.fingerprint() | chosen
+        chosen = asdict(self.options) | asdict(self.settings)
+        del chosen["verbose"], chosen["cv"], chosen["cost"]
+        own = {"buffer": self.rows, "epochs": self.stream.epochs, "format": 8}
+        return self.source.fingerprint() | chosen | own
 
     def start(self, state: dict[str, Any], arrays: dict[str, Array]) -> tuple[Learner, int]:
         """Return a learner and the number of buffers seen; `state` is empty for a new run."""
-        profiles = new_profiles(self.options, self.source.columns)
+        profiles = new_profiles(
+            self.options, self.source.columns, self.source.table_format, stream=True
+        )
         try:
             if state.get("stage") == "second":
                 return self._learner_of(state, arrays)
@@ -423,12 +426,27 @@ class _Run:
 
     def buffers_in_all(self, schema: Schema) -> int:
         """Return the total number of buffers in the second pass, over all epochs."""
-        usable = (schema.rows - schema.missing_targets) * (1 - self.settings.test_size)
+        usable = (schema.rows - schema.missing_targets) * (1 - self.settings.held_out_share)
         by_size = min(MOST_EPOCHS, math.ceil(STEPS * 200 / max(usable, 1)))
         return (self.stream.epochs or max(1, by_size)) * math.ceil(schema.rows / self.rows)
 
     def first_pass(self, profiles: list[ColumnProfile]) -> Schema:
         """Infer the schema; the profiles may already include the first rows."""
+        self._profile(profiles)
+        if again := profile_again(profiles, self.options, self.source.table_format):
+            self._profile(profiles := again)
+        schema = infer_schema(profiles, self.options, self.source.unnamed, stream=True)
+        return with_suspicions(schema, *self._sample(schema))
+
+    def _sample(self, schema: Schema) -> tuple[pl.DataFrame, Array]:
+        """Return the inputs and targets of rows at equal distances."""
+        every = math.ceil(schema.rows / MOST_ROWS)
+        frames = (frame.gather_every(every) for frame in self.source.batches(self.rows))
+        some = [labeled_rows(schema, frame)[:2] for frame in frames]
+        return pl.concat([X for X, _ in some]), np.concatenate([y for _, y in some])
+
+    def _profile(self, profiles: list[ColumnProfile]) -> None:
+        """Add the rows that the profiles do not include yet."""
         for k, frame in enumerate(self.source.batches(self.rows, profiles[0].rows), start=1):
             profile_batch(profiles, frame)
             self.progress(profiles[0].rows, None, "first pass: moments and categories")
@@ -436,7 +454,6 @@ class _Run:
                 self.checkpoint.save(
                     {"stage": "first", "profiles": list(map(asdict, profiles))}, {}
                 )
-        return infer_schema(profiles, self.options, self.source.unnamed)
 
     def second_pass(self, learner: Learner, done: int) -> None:
         """Train on shuffled buffers, skipping the first `done`, which have already been used."""
@@ -450,8 +467,15 @@ class _Run:
                 done += 1
                 self.progress(done * self.rows, total * self.rows, "second pass: training")
                 if done % (self.stream.every or EVERY) == 0 or done == total:
-                    state = {"stage": "second", "schema": schema.to_dict(), "buffers": done}
-                    self.checkpoint.save(state | {"learned": learner.has_learned}, learner.state())
+                    self.checkpoint.save(
+                        {
+                            "stage": "second",
+                            "schema": schema.to_dict(),
+                            "buffers": done,
+                            "learned": learner.has_learned,
+                        },
+                        learner.state(),
+                    )
         if not learner.has_learned:
             raise TableError(
                 "no row is left to train on, because all rows with a target were held out. Use a "
@@ -461,14 +485,15 @@ class _Run:
     def third_pass(self, schema: Schema, model: Pipeline, linear: LinearBaseline) -> Trained:
         """Score the model and the baselines on the held-out rows."""
         collected = ScoredRows(schema, self.settings.seed)
-        collected.constants = [trivial_outputs(schema)]
-        for index, X, y, held, numbers in self._buffers(schema) if self.settings.test_size else ():
+        for index, X, y, held, numbers in (
+            self._buffers(schema) if self.settings.held_out_share else ()
+        ):
             if held.any():
                 outputs = outputs_of(model, schema, X.filter(held), linear)
                 collected.add(numbers[held], collected.codes(y[held]), outputs)
             self.progress((index + 1) * self.rows, schema.rows, "third pass: scoring")
-        rows = schema.rows - schema.missing_targets - collected.seen
-        return tested_on_held_out(collected, model, linear, rows)
+        used = schema.rows - schema.missing_targets - collected.seen
+        return tested_on_held_out(collected, model, linear, used)
 
     def _buffers(
         self, schema: Schema, skip: int = 0
@@ -486,7 +511,7 @@ class _Run:
                 raise changed(path, f"{schema.target!r} has a new class")
             drawn = np.random.default_rng([self.settings.seed, 1, index]).random(len(frame))
             numbers = start + 1 + np.flatnonzero(present)
-            yield index, X, y, (drawn < self.settings.test_size)[present], numbers
+            yield index, X, y, (drawn < self.settings.held_out_share)[present], numbers
             start += len(frame)
         if start != schema.rows:
             raise changed(path, f"it had {schema.rows:,} rows and now has {start:,}")
