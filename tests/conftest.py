@@ -29,7 +29,7 @@ def pytest_sessionstart(session):
     worker = getattr(session.config, "workerinput", None)
     if worker is None or worker["workercount"] < 2 or session.config.option.collectonly:
         return
-    from tests.support.compiling import DTYPES, compile_loops
+    from tests.support.networks import DTYPES, compile_loops
 
     number = int(worker["workerid"].removeprefix("gw"))
     done = [

@@ -221,7 +221,7 @@ def test_every_module_keeps(contract):
         (upwards, "quadric.files._safetensors", "from quadric.apps import shell"),
         (upwards, "quadric.reference._pieces", "from quadric.utils import counted"),
         (upwards, "quadric.network._network", "import numba"),
-        (upwards, "quadric.core._stack", "if a:\n    import polars as pl"),
+        (upwards, "quadric.core._layers", "if a:\n    import polars as pl"),
         (beside_the_door, "quadric.network._network", "from quadric.core._layers import Layer"),
         (beside_the_door, "quadric.network._network", "import quadric.core._layers"),
         (beside_the_door, "quadric.network._network", "from quadric.core import _layers"),
@@ -306,6 +306,27 @@ def test_no_package_exceeds_its_budget():
         assert (sizes[name] <= most, modules[name] <= files) == (True, True), (
             f"{name}: {sizes[name]} statements in {modules[name]} modules, allowed {most}, {files}"
         )
+
+
+def test_the_table_of_walks_has_the_limits_of_the_call_graph():
+    source = ast.parse((ROOT / "benchmarks" / "call_graph.py").read_text("utf-8"))
+    (limits,) = (
+        ast.literal_eval(node.value)
+        for node in source.body
+        if isinstance(node, ast.Assign) and node.targets[0].id == "LIMITS"
+    )
+    text = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    rows = re.findall(r"^\| `([\w. ]+)` \| (\d+) \| (\d+) \|$", text, re.MULTILINE)
+    walks = {
+        "QuadraticClassifier.fit": "fit",
+        "QuadraticClassifier.predict": "predict",
+        "certify.radius": "radius",
+        "quadric train data.csv": "train",
+    }
+    assert {name: int(limit) for name, _, limit in rows} == {
+        name: limits[walk] for name, walk in walks.items()
+    }
+    assert all(0 < int(files) <= int(limit) for _, files, limit in rows)
 
 
 def test_functions_are_short_and_files_hold_one_idea():

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import quadric
+from tests.support.processes import output_of
 
 ROOT = Path(__file__).parent.parent
 HEAVY = ("sklearn", "numba", "torch", "matplotlib", "polars", "pandas", "scipy", "typer")
@@ -17,10 +18,7 @@ HEAVY = ("sklearn", "numba", "torch", "matplotlib", "polars", "pandas", "scipy",
 
 def heavy_modules_after(statement):
     script = f"import sys\n{statement}\nprint(*(m for m in {HEAVY!r} if m in sys.modules))"
-    result = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
-    )
-    return result.stdout.split()
+    return output_of(script).split()
 
 
 def test_importing_quadric_loads_no_heavy_package():
@@ -110,6 +108,29 @@ def test_every_public_name_exists():
     assert set(quadric.__all__) <= set(dir(quadric))
     with pytest.raises(AttributeError, match="no attribute 'Nonsense'"):
         _ = quadric.Nonsense
+
+
+def test_importing_quadric_is_enough_for_every_module(tmp_path):
+    script = """
+import inspect
+import quadric
+for name in ("explain", "certify", "datasets", "config"):
+    assert inspect.ismodule(getattr(quadric, name)), name
+assert quadric.explain.explain.__name__ == "explain"
+assert "certify" in dir(quadric)
+assert not hasattr(quadric, "_nothing")
+"""
+    result = run_without_extras(script, tmp_path)
+    assert result.returncode == 0, result.stderr
+
+
+def test_a_module_that_needs_an_extra_is_reported_with_the_install_command(tmp_path):
+    result = run_without_extras("import quadric\nquadric.torch", tmp_path)
+    message = 'AttributeError: quadric.torch needs torch: pip install "quadric[torch]"\n'
+    assert result.stderr.endswith(message)
+    lookups = "import inspect, quadric\nassert not hasattr(quadric, 'torch')\n"
+    result = run_without_extras(lookups + "inspect.getmembers(quadric)", tmp_path)
+    assert result.returncode == 0, result.stderr
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""The tests that the documentation names exist."""
+"""A promise of the documentation and its test: a comment behind the sentence names the test."""
 
 import ast
 import re
@@ -11,7 +11,11 @@ from tests.support.adversary import KINDS
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-NAME = re.compile(r"`([\w/]+\.py::\w+)`")
+TABLES = sorted((ROOT / "results").glob("*.md"))
+COMMENT = re.compile(r"<!-- (?:test:|cases\b)(.*?)-->", re.S)  # the second kind: certificates
+NAME = re.compile(r"([\w/]+\.py)(?:::(\w+))?")
+VISIBLE = re.compile(r"[\w/]*\btest_\w+\.py\b|::test_\w+")
+CODE = re.compile(r"^```.*?^```$", re.S | re.M)
 FAILURE = re.compile(r"\b(raises|rejects|(is|are) (rejected|refused|reported)|causes an error)\b")
 
 
@@ -29,27 +33,56 @@ def names_by_file():
     return found
 
 
+def named(text):
+    """Return the files and the names in the comments of a text."""
+    return [pair for comment in COMMENT.findall(text) for pair in NAME.findall(comment)]
+
+
 def unknown(text, tests):
-    """Return the names in a text that are not tests."""
-    named = [name.split("::") for name in NAME.findall(text)]
-    return [f"{file}::{name}" for file, name in named if name not in tests.get(file, ())]
+    """Return the names in the comments of a text that are not tests; '' is a whole file."""
+    return [
+        f"{file}::{name}"
+        for file, name in named(text)
+        if file not in tests or name not in {"", *tests[file]}
+    ]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def visible(text):
+    """Return the names of tests that a reader of a text sees."""
+    return VISIBLE.findall(CODE.sub("", COMMENT.sub("", text)))
+
+
+@pytest.mark.parametrize(
+    "page", [*PAGES, *TABLES], ids=lambda page: page.relative_to(ROOT).as_posix()
+)
 def test_named_tests_exist(page):
     assert not unknown(page.read_text(), names_by_file())
 
 
 def test_a_name_without_a_test_is_detected():
     tests = {"test_a.py": {"test_b"}}
-    text = "It holds (`test_a.py::test_b`, `test_a.py::test_c`, `test_d.py::test_b`)."
-    assert unknown(text, tests) == ["test_a.py::test_c", "test_d.py::test_b"]
+    text = "It holds. <!-- test: test_a.py::test_b,\ntest_a.py::test_c, test_d.py --> And this."
+    assert unknown(text, tests) == ["test_a.py::test_c", "test_d.py::"]
+    assert not unknown("It holds. <!-- test: test_a.py -->", tests)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_no_reader_sees_the_name_of_a_test(page):
+    assert not visible(page.read_text(encoding="utf-8"))
+
+
+def test_a_visible_name_of_a_test_is_detected():
+    code = "```sh\npytest tests/test_a.py\n```"
+    hidden = f"It holds. <!-- test: test_a.py::test_b --> `train_test_split` splits.\n{code}\n"
+    assert not visible(hidden)
+    assert visible(f"{hidden} (`a/test_a.py::test_b`)") == ["a/test_a.py", "::test_b"]
+    assert visible("It holds, as ::test_b shows") == ["::test_b"]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_pages_that_describe_failures_name_tests(page):
     text = page.read_text()
-    assert NAME.search(text) or not FAILURE.search(text)
+    assert named(text) or not FAILURE.search(text)
 
 
 def test_failures_are_found_in_some_pages():
@@ -57,15 +90,15 @@ def test_failures_are_found_in_some_pages():
     assert {"README.md", "estimators.md", "model_files.md"} <= set(found)
 
 
-CERTIFICATES = ROOT / "docs" / "certificates.md"
-COMMENT = re.compile(r"<!-- cases (.*?)-->", re.S)
+CERTIFICATES = ROOT / "docs" / "guide" / "certificates.md"
+CASES = re.compile(r"<!-- cases (.*?)-->", re.S)
 
 
 def test_every_promise_about_certificates_names_its_cases():
     text = CERTIFICATES.read_text(encoding="utf-8")
-    comments = COMMENT.findall(text)
+    comments = CASES.findall(text)
     cases = [set(re.findall(r'"([^"]+)"', comment)) for comment in comments]
     assert all(named and named <= set(KINDS) for named in cases)
     assert set().union(*cases) == set(KINDS)
     # no test is named elsewhere, so each of them belongs to a case
-    assert not NAME.search(COMMENT.sub("", text))
+    assert not named(CASES.sub("", text))

@@ -65,7 +65,7 @@ names = ["quadric", "quadric.apps.shell.tables", "quadric.apps.playground"]
 names += ["quadric.utils._memory_and_threads", "quadric.apps.shell.tables._source"]
 quadric, tables, playground, memory, _ = imported_on_windows(names, others)
 from quadric.apps.shell.tables._prediction import write_batches
-from tests.support import streams
+from tests.support import tables
 folder = Path(sys.argv[1])
 
 net = quadric.Network.create(2, [("quadratic", 1, "logistic")], rng=0)
@@ -74,17 +74,17 @@ for _ in range(2):  # the second replaces the first
 X = np.ones((1, 2))
 assert quadric.load(folder / "net.quadric").forward(X) == net.forward(X)
 
-csv, parquet = streams.write_table(folder / "a.csv"), streams.write_table(folder / "b.parquet")
+csv, parquet = tables.write_table(folder / "a.csv"), tables.write_table(folder / "b.parquet")
 for data in (csv, parquet):
-    whole = streams.go(data)
+    whole = tables.go(data)
     try:
-        streams.go(data, progress=streams.stop_after(3, "train"))
-    except streams.StopError:
+        tables.go(data, progress=tables.stop_after(3, "train"))
+    except tables.StopError:
         assert data.with_suffix(".checkpoint").exists()
     else:
         raise SystemExit("the run was not stopped")
-    resumed = streams.go(data, resume=True)
-    assert all(map(np.array_equal, streams.parameters(whole), streams.parameters(resumed)))
+    resumed = tables.go(data, resume=True)
+    assert all(map(np.array_equal, tables.parameters(whole), tables.parameters(resumed)))
 
 source = tables.open_table("-")
 spool = source.spool.path
@@ -114,7 +114,7 @@ STORE = """
 from dataclasses import replace
 others = ["joblib", "numba", "sklearn", "sqlite3"]
 (sweep,) = imported_on_windows(["quadric.apps.paper.sweep"], others)
-from tests.support.sweep_process import RECIPE
+RECIPE = sweep.Recipe(learning_rate=0.02, init_scale=0.05, epochs=(10, 20, 40))
 here = sweep.Environment("a processor", "0", "0", "0", "0")
 try:
     with sweep.Store(sys.argv[1]) as store:

@@ -1,5 +1,7 @@
 """The comparison with peers: equal numbers before times, ranks, losses, and the check of ratios."""
 
+import subprocess
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_iris
@@ -13,9 +15,12 @@ from benchmarks.compare._accuracy_tables import Scores, losses, reason
 from benchmarks.compare._classifiers import CLASSIFIERS
 from benchmarks.compare._deployment import check_equal as check_probabilities
 from benchmarks.compare._growth import slope
+from benchmarks.compare._machine import commit_of_code
 from benchmarks.compare._ranks import Ranking, ranking
+from benchmarks.compare._sections import SECTIONS
 from benchmarks.compare._tables import Table, number
 from benchmarks.sgd_step import make_network
+from benchmarks.two_checkouts import HERE
 from quadric import QuadraticLogisticRegression
 
 
@@ -72,11 +77,62 @@ def test_objectives_of_equal_models_are_equal():
     assert values[0] == pytest.approx(values[1], rel=1e-6)
 
 
-def test_a_fit_far_from_the_optimum_is_not_timed():
-    precise = dict.fromkeys(_fits.PRECISE, 1.0)
-    assert _fits.check_close(precise | {"quadric": 1.05})["quadric"] == "5.00% above the optimum"
-    with pytest.raises(AssertionError, match=r"quadric, tol=1e-7 ends 2\.00% above the optimum"):
-        _fits.check_close(precise | {"quadric, tol=1e-7": 1.02})
+class Solver:
+    """A model whose distance from the optimum, 100, is ten times its tolerance."""
+
+    def __init__(self, tolerance):
+        self.tolerance = tolerance
+
+    def fit(self, X, y):
+        return self
+
+
+@pytest.fixture
+def distances(monkeypatch):
+    monkeypatch.setattr(_fits, "objective", lambda model, X, y: 100 * (1 + 10 * model.tolerance))
+
+
+def test_a_fit_is_timed_with_the_largest_tolerance_that_is_enough(distances):
+    models, remarks, far = _fits.close_models({"a": Solver}, 100.0, None, None)
+    assert models["a"].tolerance == 1e-4
+    assert remarks == {"a": "tol=0.0001, 0.100% above the optimum"}
+    assert far == {}
+
+
+def test_a_solver_that_comes_close_with_no_tolerance_is_left_out(distances):
+    models, remarks, far = _fits.close_models({"a": lambda tol: Solver(1.0)}, 100.0, None, None)
+    assert not models
+    assert not remarks
+    assert far == {"a": "1000.00% above the optimum with tol=1e-08"}
+
+
+def test_the_search_for_a_tolerance_ends_after_a_long_fit(distances, monkeypatch):
+    monkeypatch.setattr(_fits, "PATIENCE", -1.0)
+    made = []
+    far = _fits.close_models({"a": lambda tol: made.append(tol) or Solver(tol)}, 100.0, None, None)[
+        2
+    ]
+    assert made == [0.1]
+    assert far == {"a": "100.00% above the optimum with tol=0.1"}
+
+
+def test_nothing_is_timed_unless_two_exact_fits_agree(distances):
+    assert _fits.optimum([Solver(0.0), Solver(1e-6)], None, None) == 100.0
+    with pytest.raises(AssertionError, match=r"exact fits differ by 1\.00%"):
+        _fits.optimum([Solver(0.0), Solver(1e-3)], None, None)
+
+
+def test_contenders_of_fits_come_close_to_the_optimum():
+    X, y = load_breast_cancer(return_X_y=True)
+    X = StandardScaler().fit_transform(X[:, :5])
+    makers, _ = _fits.contenders(*X.shape, 2)
+    makers = {who: makers[who] for who in (_fits.OURS, _fits.LBFGS)}
+    best = _fits.optimum([make(_fits.EXACT) for make in makers.values()], X, y)
+    models, _, far = _fits.close_models(makers, best, X, y)
+    assert list(models) == list(makers)
+    assert not far
+    for model in models.values():
+        assert best <= _fits.objective(model, X, y) * (1 + 1e-9) <= best * (1 + 2 * _fits.CLOSE)
 
 
 def test_other_probabilities_are_not_timed():
@@ -171,34 +227,117 @@ def test_reasons_come_from_the_models_that_do_well():
 # ---- check and tables ----------------------------------------------------------------------
 
 
-def sections(ratio):
-    timing = {"contender": "torch", "seconds": 1.0, "low": 1.0, "high": 1.0, "ratio": ratio}
-    case = {"name": "a case", "timings": [timing], "left_out": {}}
+def sections(*ratios, ours=1.0):
+    """One case, in which the peers' lower quartiles are `ratios`."""
+    times = {"quadric": ours, **{f"peer {k}": ratio for k, ratio in enumerate(ratios)}}
+    timings = [
+        {"contender": who, "seconds": 9.0, "low": low, "high": 9.0, "ratio": 9.0}
+        for who, low in times.items()
+    ]
+    case = {"name": "a case", "timings": timings, "left_out": {}}
     return {"sgd": {"cases": [case]}, "accuracy": {"rows": []}}
 
 
-@pytest.mark.parametrize(("now", "fails"), [(7.6, False), (7.4, True), (20.0, False)])
-def test_check_fails_if_a_ratio_falls_by_more_than_a_quarter(monkeypatch, now, fails):
-    monkeypatch.setattr(_check, "read", lambda path: sections(10.0))
-    monkeypatch.setattr(_check, "compare", lambda names, quick, console: sections(now))
-    if fails:
-        with pytest.raises(SystemExit, match="1 of 1 ratios fell by more than 25%"):
-            _check.main([])
-    else:
+@pytest.fixture
+def checked(monkeypatch):
+    """Run the check with these committed and measured sections; return what was measured."""
+
+    def check(before, *runs):
+        measured = []
+
+        def compare(names, **_):
+            measured.append(list(names))
+            return runs[min(len(measured), len(runs)) - 1]
+
+        monkeypatch.setattr(_check, "read", lambda path: before)
+        monkeypatch.setattr(_check, "compare", compare)
         _check.main([])
+        return measured
+
+    return check
 
 
-def test_a_ratio_that_recovers_in_a_second_run_is_no_failure(monkeypatch):
-    measured = []
+@pytest.mark.parametrize(("now", "fails"), [(7.6, False), (7.4, True), (20.0, False)])
+def test_check_fails_if_a_ratio_falls_by_more_than_a_quarter(checked, now, fails):
+    if fails:
+        with pytest.raises(SystemExit, match="1 of 1 cases fell by more than 25%"):
+            checked(sections(10.0), sections(now))
+    else:
+        assert checked(sections(10.0), sections(now))
 
-    def compare(names, quick, console):
-        measured.append(list(names))
-        return sections(5.0 if len(measured) == 1 else 9.0)
 
-    monkeypatch.setattr(_check, "read", lambda path: sections(10.0))
-    monkeypatch.setattr(_check, "compare", compare)
-    _check.main([])
+def test_check_fails_if_quadric_is_slower(checked):
+    with pytest.raises(SystemExit, match="1 of 1 cases fell"):
+        checked(sections(10.0, 3.0, 5.0), sections(10.0, 3.0, 5.0, ours=1.4))
+
+
+def test_a_single_peer_that_is_faster_is_no_failure(checked):
+    assert len(checked(sections(10.0, 3.0, 5.0), sections(10.0, 1.5, 5.0))) == 1
+
+
+def test_a_ratio_that_recovers_in_a_second_run_is_no_failure(checked):
+    measured = checked(sections(10.0), sections(5.0), sections(9.0))
     assert measured == [list(_check.TIMED), ["sgd"]]
+
+
+def test_check_gives_up_after_three_runs(checked):
+    runs = [sections(5.0), sections(6.0), sections(7.0), sections(9.0)]
+    with pytest.raises(SystemExit, match="1 of 1 cases fell"):
+        checked(sections(10.0), *runs)
+
+
+# ---- pieces of a run -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def run(monkeypatch, tmp_path):
+    """Run `compare` with a fake measurement at a commit; return the measured sections."""
+
+    def run(*arguments, commit="abc", fails=()):
+        measured = []
+
+        def measure(name, quick):
+            if name in fails:
+                raise KeyboardInterrupt
+            measured.append(name)
+            return {"cases": []}
+
+        about = {"machine": "here", "python": "3", "commit": commit}
+        monkeypatch.setattr(_command, "measure", measure)
+        monkeypatch.setattr(_command, "section_tables", lambda module, found: [])
+        monkeypatch.setattr(_command, "description", lambda: about)
+        _command.main([*arguments, "--out", str(tmp_path)])
+        return measured
+
+    return run
+
+
+def test_an_interrupted_run_is_resumed_where_it_stopped(run, tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        run("--resume", fails=["fits"])
+    assert list(_command.read(tmp_path / "full.json")) == ["sgd", "layers", "layers-2-threads"]
+    assert run("--resume") == list(SECTIONS)[3:]
+    assert list(_command.read(tmp_path / "full.json")) == list(SECTIONS)
+    assert run("--resume") == []
+
+
+def test_sections_of_another_commit_or_with_changes_are_measured_again(run):
+    run("sgd", "--resume", commit="abc")
+    assert run("sgd", "--resume", commit="def with uncommitted changes") == ["sgd"]
+    assert run("sgd", "--resume", commit="def with uncommitted changes") == ["sgd"]
+    assert run("sgd", "--resume", commit="def") == ["sgd"]
+
+
+def test_a_quick_run_has_no_accuracy(run):
+    assert "accuracy" not in run("--quick")
+    with pytest.raises(SystemExit, match="'accuracy' needs a full run"):
+        run("accuracy", "--quick")
+
+
+def test_the_commit_of_a_run_is_that_of_the_code():
+    command = ["git", "log", "-1", "--format=%h", "--", "src", "benchmarks"]
+    code = subprocess.run(command, cwd=HERE, capture_output=True, text=True, check=True).stdout
+    assert commit_of_code().split()[0] == code.strip()
 
 
 def test_unknown_sections_are_reported_before_anything_runs():
@@ -206,11 +345,9 @@ def test_unknown_sections_are_reported_before_anything_runs():
         _command.main(["sdg"])
 
 
-def test_check_fails_if_nothing_was_compared(monkeypatch):
-    monkeypatch.setattr(_check, "read", lambda path: {})
-    monkeypatch.setattr(_check, "compare", lambda names, quick, console: sections(1.0))
+def test_check_fails_if_nothing_was_compared(checked):
     with pytest.raises(SystemExit, match="no ratio that was measured now"):
-        _check.main([])
+        checked({}, sections(1.0))
 
 
 def test_slopes_are_exponents():

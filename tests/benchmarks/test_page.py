@@ -1,5 +1,6 @@
 """The page of the comparison is the one that the committed results give."""
 
+import copy
 import re
 from pathlib import Path
 
@@ -7,7 +8,6 @@ import pytest
 
 from benchmarks.compare import _page
 from benchmarks.compare._accuracy_tables import Scores
-from benchmarks.compare._command import COMMITTED, file_name, read
 from benchmarks.compare._result import from_json
 from benchmarks.compare._sections import SECTIONS
 
@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="module")
 def results():
-    return {quick: read(ROOT / COMMITTED / file_name(quick=quick)) for quick in (True, False)}
+    return _page.results(ROOT / _page.COMMITTED)
 
 
 @pytest.fixture(scope="module")
@@ -24,34 +24,85 @@ def page():
     return (ROOT / _page.PAGE).read_text(encoding="utf-8")
 
 
+@pytest.fixture
+def one_run(results):
+    """A full run at one commit: the committed sections, as if they had been measured together."""
+    found = copy.deepcopy(_page.chosen(*results))
+    found = {name: found.get(name, found["sgd"]) for name in SECTIONS}
+    for result in found.values():
+        result["about"]["commit"] = "abcdef0"
+    return found
+
+
 def test_the_committed_page_is_up_to_date(results, page):
-    assert page == _page.page(results[True], results[False])
+    assert page == _page.page(*results)
 
 
-def test_the_page_shows_every_section_of_one_quick_run(results, page):
-    assert list(results[True]) == list(SECTIONS)
-    facts = [found["about"] for found in results[True].values()]
-    assert all(about == facts[0] for about in facts)
-    assert facts[0]["machine"] in page
-    assert sum(found["seconds"] for found in results[True].values()) < 6 * 60
+def test_a_page_of_one_run_names_its_commit_once_at_the_top(one_run):
+    text = _page.page({}, one_run)
+    top = text[: text.index("##")]
+    assert "`python -m benchmarks compare --resume` at commit abcdef0, " in top
+    assert "Not a single run" not in text
+    assert [text.count(f"## {SECTIONS[name].title}\n") for name in SECTIONS] == [1] * len(SECTIONS)
+
+
+def test_a_page_of_several_commits_says_so(one_run):
+    one_run["growth"]["about"]["commit"] = "1234567"
+    assert "measured at several commits (abcdef0, 1234567)" in _page.page({}, one_run)
+
+
+def test_a_page_with_quick_or_missing_sections_says_so(one_run):
+    quick = {"sgd": one_run.pop("sgd")}
+    del one_run["limits"]
+    text = _page.page(quick, one_run)
+    assert "only a quick run has sgd; no run has limits" in text
+
+
+def test_the_page_is_not_written_from_several_runs(one_run, monkeypatch, tmp_path):
+    one_run["growth"]["about"]["commit"] = "1234567"
+    monkeypatch.setattr(_page, "results", lambda: ({}, one_run))
+    monkeypatch.setattr(_page, "PAGE", tmp_path / "page.md")
+    with pytest.raises(SystemExit, match="not written: the sections were measured at several"):
+        _page.main([])
+    assert not (tmp_path / "page.md").exists()
+
+
+def test_every_section_opens_with_its_strongest_rival(page):
+    openings = re.findall(r"^## .*\n\n(.*)", page, re.MULTILINE)[:-1]
+    assert len(openings) >= 8
+    for opening in openings:
+        assert re.match(r"Strongest rivals?[:.]|No library|The rival is", opening)
+
+
+def test_the_strongest_rival_is_the_fastest_peer(results):
+    case = from_json(_page.chosen(*results)["sgd"]["cases"])[0]
+    assert case.strongest.ratio == min(peer.ratio for peer in case.peers)
+    assert f"{case.name}: {case.strongest.contender}, " in _page.strongest_rivals([case])
+
+
+def test_ranks_are_over_many_data_sets(results, page):
+    assert "accuracy" not in results[0]
+    counts = [int(count) for count in re.findall(r"Mean ranks on (\d+) data sets", page)]
+    assert counts
+    assert min(counts) >= 19
 
 
 def test_the_figures_of_the_page_exist(page):
-    figures = re.findall(r"\((figures/comparison_\w+\.svg)\)", page)
+    figures = re.findall(r"\((\S+comparison_\w+\.svg)\)", page)
     assert len(figures) == 5
-    assert all((ROOT / "docs" / figure).exists() for figure in figures)
+    assert all(((ROOT / _page.PAGE).parent / figure).exists() for figure in figures)
 
 
 @pytest.mark.parametrize("section", ["sgd", "layers", "layers-2-threads"])
 def test_quadric_is_ahead_of_every_peer_in_the_committed_run(results, section):
-    cases = from_json(results[True][section]["cases"])
+    cases = from_json(_page.chosen(*results)[section]["cases"])
     assert len(cases) == (3 if section == "sgd" else 12)
     behind = {case.name: [t.contender for t in case.faster] for case in cases if case.faster}
     assert not behind
 
 
 def test_the_full_run_has_at_least_twenty_data_sets(results):
-    scores = Scores(results[False]["accuracy"])
+    scores = Scores(results[1]["accuracy"])
     assert len(scores.sets) >= 20
     assert len(scores.peers) == 9
-    assert not results[False]["accuracy"]["skipped"]
+    assert not results[1]["accuracy"]["skipped"]

@@ -64,6 +64,14 @@ def test_a_slow_contender_runs_in_fewer_rounds_but_at_least_in_three(clock):
     assert {name: len(seconds) for name, seconds in found.items()} == {"slow": 3, "fast": 20}
 
 
+def test_another_clock_can_measure(clock):
+    ticks = itertools.count()
+    found = timing.seconds_by_round(
+        {"a": clock.contender("a", 0.5)}, rounds=3, clock=lambda: next(ticks)
+    )
+    assert found == {"a": [1.0, 1.0, 1.0]}  # from tick to tick, not 0.5 seconds
+
+
 def test_best_seconds_is_the_minimum_over_the_rounds(clock):
     seconds = itertools.chain([0.9, 0.9], [3.0, 2.0, 4.0])
     assert timing.best_seconds({"a": clock.contender("a", seconds)}, rounds=3) == {"a": 2.0}

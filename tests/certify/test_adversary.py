@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from quadric.certify import counterfactual, radius
-from tests.support.adversary import BLOCKS, KINDS, SAMPLE, draw, near_ties, of_kinds
-from tests.support.attacks import attacked
+from tests.support.adversary import BLOCKS, KINDS, SAMPLE, attacked, draw, near_ties, of_kinds
 from tests.support.exact import distance_between, scores_of
 
 EXACT = (
@@ -28,17 +27,18 @@ def attack(seed, counts):
     """Attack the radii of a case, at ordinary rows and close to ties; return the violations."""
     case, rng = draw(seed), np.random.default_rng(seed)
     found = radius(case.model, case.X)
-    ties, violations = near_ties(case, found), 0
+    ties = near_ties(case.X, found, case.moving)[::4].astype(case.X.dtype)
+    violations = 0
     for X in (case.X, ties):
         if not len(X):
             continue
         certified = found if X is case.X else radius(case.model, X)
-        points, rows = attacked(X, certified, rng, moving=len(case.moving), scale=case.scale)
-        violations += int((case.predict(X) != certified.predicted).sum())
+        points, rows = attacked(X, certified, rng, moving=case.moving, scale=case.scale)
+        violations += int((case.model.predict(X) != certified.predicted).sum())
         if len(points):
-            violations += int((case.predict(points) != certified.predicted[rows]).sum())
+            violations += int((case.model.predict(points) != certified.predicted[rows]).sum())
         for k in rng.choice(len(points), size=min(3, len(points)), replace=False):  # alone
-            violations += int(case.predict(points[[k]])[0] != certified.predicted[rows[k]])
+            violations += int(case.model.predict(points[[k]])[0] != certified.predicted[rows[k]])
         counts["rows"] += len(X)
         counts["points"] += len(points)
     counts["ordinary"] += len(case.X)
@@ -104,7 +104,7 @@ def test_distances_of_5000_models_are_those_of_the_dual(seeds):
 def check_counterfactuals(seed):
     """Counterfactuals of a row, and of the same row with a column that may only grow."""
     case = draw(seed)
-    x, k = case.X[:1], len(case.moving)
+    x, k = case.X[:1], case.moving
     found = radius(case.model, x)
     size = float(np.abs(x[0, :k].astype(float)).max()) + case.scale
     # the point is rounded to the dtype of the row
@@ -135,11 +135,11 @@ def check_counterfactuals(seed):
 
 def expect_class(case, x, change):
     """The model predicts the stated class for the point, in the precision of the row."""
-    k = len(case.moving)
+    k = case.moving
     row = x.copy()
     row[0, :k] = change.point[:k]
     assert (row[0, :k].astype(float) == change.point[:k]).all()
-    assert case.predict(row)[0] == change.becomes != change.predicted
+    assert case.model.predict(row)[0] == change.becomes != change.predicted
 
 
 @pytest.mark.parametrize("kind", COUNTERFACTUAL)

@@ -14,7 +14,6 @@ from quadric import Network, QuadraticLogisticRegression
 from quadric.certify import Change, counterfactual, radius
 from quadric.certify._rows import written
 from quadric.core import Linear, Quadratic
-from tests.support.labels import labels
 
 
 def draw(seed, classes=3):
@@ -38,7 +37,7 @@ def test_the_nearest_point_of_another_class_agrees_with_the_radius(seed):
     network, x = draw(seed)
     found, wanted = counterfactual(network, x), radius(network, x[None])
     assert found.exact
-    assert labels(network)(found.point[None])[0] == found.becomes != found.predicted
+    assert network.predict(found.point[None])[0] == found.becomes != found.predicted
     np.testing.assert_allclose(found.distance, wanted.distance[0], rtol=1e-6)
     assert found.lower_bound == wanted.radius[0]
     assert wanted.radius[0] <= found.distance
@@ -74,14 +73,14 @@ def test_a_given_class_beats_all_others(seeds):
     exact = []
     for seed in seeds:
         network, x = draw(seed, classes=4)
-        predicted = labels(network)(x[None])[0]
+        predicted = network.predict(x[None])[0]
         for k in set(range(4)) - {predicted}:
             found = counterfactual(network, x, to=k)
             wanted = minimized(network, x, k)
             if np.isinf(found.distance):
                 assert np.isinf(wanted)
                 continue
-            assert labels(network)(found.point[None])[0] == k == found.becomes
+            assert network.predict(found.point[None])[0] == k == found.becomes
             assert found.lower_bound <= wanted * (1 + 1e-7) + 1e-7  # the minimizer is not exact
             assert found.distance <= wanted * (1 + 1e-5) + 1e-7
             if found.exact:
@@ -156,7 +155,7 @@ def test_the_named_values_are_within_the_bounds(bound, dtype):
         assert sign * named["x1"] <= bound
         assert abs(named["x2"]) <= 1.9
         row = np.array([[named["x1"], named["x2"]]], dtype=dtype)
-        assert labels(circle)(row)[0] == 0 == found.becomes
+        assert circle.predict(row)[0] == 0 == found.becomes
     if bound == 1.957:
         assert str(found).startswith("0 with x1 -1.957 instead of -1 and x2 ")
 
@@ -174,7 +173,7 @@ def test_the_named_values_of_random_networks_are_within_the_bounds(seed):
         row[int(change.name[1:]) - 1] = change.after
     for i, (least, most) in limits.items():
         assert least <= row[i] <= most
-    assert labels(network)(row[None])[0] == found.becomes
+    assert network.predict(row[None])[0] == found.becomes
 
 
 def test_integer_inputs_stay_integers():
@@ -182,7 +181,7 @@ def test_integer_inputs_stay_integers():
     model = Network([Linear([[1e-3, 2.0]], [-40.0])], ["logistic"])
     found = counterfactual(model, [29_800.0, 3.0], integers=["x2"], weights=[1e-3, 1.0])
     assert found.point[1] == round(found.point[1])
-    assert labels(model)(found.point[None])[0] == 1
+    assert model.predict(found.point[None])[0] == 1
     assert not found.exact
     assert found.lower_bound <= found.distance
     # every integer number of years, with the smallest income that suffices
@@ -190,7 +189,7 @@ def test_integer_inputs_stay_integers():
     np.testing.assert_allclose(found.distance, min(lengths), rtol=1e-6)
     whole = counterfactual(model, [29_800.0, 3.0], integers=[0, 1], weights=[1e-3, 1.0])
     assert (whole.point == whole.point.round()).all()
-    assert labels(model)(whole.point[None])[0] == 1
+    assert model.predict(whole.point[None])[0] == 1
 
 
 def test_changes_are_worded_with_rounded_numbers():
@@ -301,7 +300,7 @@ def test_certify_C13_a_series_is_a_row_of_a_table():
 def test_certify_C13_thin_regions_end_soon_after_the_boundary(width):
     # class 0 for 1 <= x <= 1 + width
     strip = Network([Quadratic([[-2.0 - width]], [1.0 + width], [[[1.0]]])], ["logistic"])
-    predict, near = labels(strip), radius(strip, [[0.0]])
+    predict, near = strip.predict, radius(strip, [[0.0]])
     np.testing.assert_allclose(near.distance, 1.0, rtol=1e-9)
     assert predict(np.array([[1.0 + width / 2]]))[0] == 0 == near.becomes[0]
     assert predict(1.001 * near.nearest + width)[0] == 1 == near.predicted[0]

@@ -10,8 +10,7 @@ from sklearn.preprocessing import StandardScaler
 from quadric import Network, QuadraticClassifier
 from quadric.certify import radius
 from quadric.core import Linear, Quadratic
-from tests.support.attacks import attack
-from tests.support.labels import labels
+from tests.support.adversary import attack
 
 STACKS = [
     [("linear", 8, "tanh"), ("linear", 3, "softmax")],
@@ -34,14 +33,14 @@ def test_no_attack_within_the_bound_succeeds(layers, dtype):
         assert np.isnan(found.nearest).all()
         assert (found.becomes == found.predicted).all()
         assert (found.radius > 0).mean() > 0.9
-        assert attack(labels(network), X, found, count=100, share=1.0) == 0
+        assert attack(network.predict, X, found, count=100, share=1.0) == 0
 
 
 def test_the_bound_is_below_the_distance_found_by_a_minimizer():
     for seed in range(4):
         network = Network.create(2, STACKS[0], init="normal", scale=1.0, rng=seed)
         x = np.random.default_rng(seed).normal(size=2)
-        c = labels(network)(x[None])[0]
+        c = network.predict(x[None])[0]
 
         def margin(y, network=network, c=c):
             z = network.logits(y[None])[0]

@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 from quadric import Network, QuadraticLogisticRegression
 from quadric.certify import counterfactual
-from quadric.certify._distances import Spectrum
+from quadric.certify._radius import Spectrum
 
 X, Y = load_iris(return_X_y=True)
 ROW = X[70]

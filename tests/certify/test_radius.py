@@ -18,13 +18,14 @@ from sklearn.preprocessing import (
     PolynomialFeatures,
     PowerTransformer,
     StandardScaler,
+    TargetEncoder,
 )
 
 from quadric import Network, QuadraticClassifier, QuadraticLogisticRegression
 from quadric.certify import radius
 from quadric.convert import from_polynomial_logistic, from_qda
 from quadric.core import Linear, Quadratic
-from tests.support.attacks import attack
+from tests.support.adversary import attack
 
 TINY = 1e-7
 
@@ -270,6 +271,25 @@ def test_ordinal_codes_are_fixed():
     assert (found.nearest[there, 3] == X[there, 3]).all()
     assert (model.predict(X + 0.999 * (found.nearest - X))[there] == found.predicted[there]).all()
     assert (model.predict(X + 1.001 * (found.nearest - X))[there] == found.becomes[there]).all()
+
+
+def test_categories_encoded_by_three_classes_are_fixed():
+    X, y = load_iris(return_X_y=True)
+    X[:, 3] = X[:, 3].round()
+    encode = make_column_transformer(
+        (StandardScaler(), [0, 1, 2]), (make_pipeline(TargetEncoder(), StandardScaler()), [3])
+    )
+    model = make_pipeline(encode, QuadraticLogisticRegression()).fit(X, y)
+    found = radius(model, X)
+    there = np.isfinite(found.distance)
+    assert there.sum() > 100
+    assert (model.predict(X + 0.999 * _steps(found, X))[there] == found.predicted[there]).all()
+    assert (model.predict(X + 1.001 * _steps(found, X))[there] == found.becomes[there]).all()
+
+
+def _steps(found, X):
+    """The steps to the boundary in the numbers, which come first; the category stays."""
+    return np.column_stack([found.nearest[:, :3] - X[:, :3], np.zeros(len(X))])
 
 
 @pytest.mark.parametrize(

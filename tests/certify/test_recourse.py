@@ -12,7 +12,6 @@ from sklearn.preprocessing import StandardScaler
 from quadric import Network, QuadraticLogisticRegression
 from quadric.certify import counterfactual
 from quadric.core import Linear, Quadratic
-from tests.support.labels import labels
 from tests.support.recourse import draw, matrices, nearest, with_many_bounds
 
 
@@ -34,7 +33,7 @@ def check(problem, found, wanted):
         return
     assert ((problem.low <= found.point) & (found.point <= problem.high)).all()
     np.testing.assert_allclose(problem.length(found.point), found.distance, rtol=1e-9)
-    label = problem.predict(found.point[None])[0]
+    label = problem.model.predict(found.point[None])[0]
     assert label == found.becomes != problem.own
     assert problem.to in (None, label)
     for change in found.changes:
@@ -144,11 +143,11 @@ def test_certify_C7_the_zeros_around_a_center():
 )
 def test_certify_C7_degenerate_functions(Q, w, b, x, bounds, point):
     network = one_output(Q, w, b)
-    assert labels(network)(np.array([x]))[0] == 1
+    assert network.predict(np.array([x]))[0] == 1
     found = counterfactual(network, x, bounds=bounds)
     np.testing.assert_allclose(found.point, point, rtol=1e-6, atol=1e-9)
     assert found.exact
-    assert labels(network)(found.point[None])[0] == 0
+    assert network.predict(found.point[None])[0] == 0
 
 
 def test_certify_C7_a_row_on_the_boundary_itself():
@@ -190,7 +189,7 @@ def test_certify_C7_a_given_class_within_bounds():
     x = np.array([-1.0, -1.0])
     for bounds in ({1: (-1.0, None)}, {0: (-1, None), 1: (-1, None)}, {0: (-1, 0.7)}):
         found = counterfactual(three, x, to=2, bounds=bounds)
-        assert labels(three)(found.point[None])[0] == 2 == found.becomes
+        assert three.predict(found.point[None])[0] == 2 == found.becomes
     assert counterfactual(three, x, to=2, bounds={0: (-1, 0.4)}).distance == np.inf
 
 
@@ -205,7 +204,7 @@ def test_certify_C7_integers_within_bounds(seed):
         network, x, bounds=dict(enumerate(zip(x, high, strict=True))), integers=range(n)
     )
     grid = np.array(list(product(*(np.arange(a, b + 1) for a, b in zip(x, high, strict=True)))))
-    other = labels(network)(grid) != labels(network)(x[None])[0]
+    other = network.predict(grid) != network.predict(x[None])[0]
     wanted = np.linalg.norm(grid[other] - x, axis=1).min(initial=np.inf)
     assert found.distance == wanted or abs(found.distance - wanted) < 1e-9
     if np.isfinite(wanted):

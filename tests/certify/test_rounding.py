@@ -14,8 +14,7 @@ from quadric.certify import _radius, radius
 from quadric.certify._model_and_rounding import precision_of
 from quadric.core import Linear, Quadratic
 from quadric.models import affine_map
-from tests.support.attacks import attack, near_ties
-from tests.support.labels import labels
+from tests.support.adversary import attack, near_ties
 
 DEEP = [("linear", 6, "identity"), ("reduced", 8, "identity"), ("linear", 3, "softmax")]
 
@@ -37,9 +36,9 @@ def test_no_attack_near_a_tie_succeeds_against_the_network_itself(seeds, dtype, 
         network, X = draw(seed, dtype, layers)
         found = radius(network, X)
         ties = near_ties(X, found)
-        assert attack(labels(network), X, found) == 0
+        assert attack(network.predict, X, found) == 0
         if len(ties):
-            assert attack(labels(network), ties, radius(network, ties)) == 0
+            assert attack(network.predict, ties, radius(network, ties)) == 0
         ordinary = np.isfinite(found.distance) & (found.distance > 1e-2)
         kept.extend((found.radius / found.distance)[ordinary])
     assert np.median(kept) > 0.999
@@ -47,18 +46,19 @@ def test_no_attack_near_a_tie_succeeds_against_the_network_itself(seeds, dtype, 
 
 
 def test_the_attack_succeeds_if_rounding_errors_are_left_out(monkeypatch):
-    true = _radius.rounding_of
+    true = _radius.class_scores
 
     def without(*given):
         found = true(*given)
-        return replace(found, majorant=replace(found.majorant, share=0.0), share=0.0)
+        exact = replace(found.rounding.majorant, share=0.0)
+        return replace(found, rounding=replace(found.rounding, majorant=exact, share=0.0))
 
-    monkeypatch.setattr(_radius, "rounding_of", without)
+    monkeypatch.setattr(_radius, "class_scores", without)
     flips = 0
     for seed in range(5):
         network, X = draw(seed, "float32", DEEP)
         ties = near_ties(X, radius(network, X))
-        flips += attack(labels(network), ties, radius(network, ties))
+        flips += attack(network.predict, ties, radius(network, ties))
     assert flips > 0
 
 
@@ -118,9 +118,9 @@ def test_tiny_and_huge_weights(dtype, scale):
         except ValueError:  # not finite
             assert (dtype, scale) == ("float32", 1e12)
             continue
-        assert attack(labels(network), X, found) == 0
+        assert attack(network.predict, X, found) == 0
         ties = near_ties(X, found)
-        assert attack(labels(network), ties, radius(network, ties)) == 0
+        assert attack(network.predict, ties, radius(network, ties)) == 0
         if dtype == "float64":
             assert found.radius.max() > 0
 

@@ -21,10 +21,8 @@ from quadric import Network, QuadraticClassifier, QuadraticLogisticRegression
 from quadric.certify import radius
 from quadric.certify._model_and_rounding import absolute_layers, shares
 from quadric.core import Linear, Quadratic
-from tests.support.adversary import STEPS
-from tests.support.attacks import attack
+from tests.support.adversary import STEPS, attack, underflows
 from tests.support.exact import distance, exactly
-from tests.support.underflows import underflows
 
 
 def curved(dtype, offset=1000.0):
@@ -41,7 +39,7 @@ def curved(dtype, offset=1000.0):
 @pytest.mark.parametrize(("fitted", "query"), [("float32", "float64"), ("float64", "float32")])
 def test_certify_C1_steps_fitted_in_another_precision(name, fitted, query):
     X, y = curved(fitted, 1000.0 if query == "float64" else 10.0)
-    step = STEPS[name](None, 4)
+    step = STEPS[name](4)
     model = make_pipeline(step, QuadraticLogisticRegression(C=1e-3)).fit(X, y)
     X = X.astype(query)
     found = radius(model, X)
@@ -265,8 +263,7 @@ def test_certify_C1_missing_values_are_filled_in_the_precision_of_the_rows(dtype
     X = np.random.default_rng(0).normal(size=(300, 2)) + np.array([100.3, 0])
     y = (X[:, 0] - 100.3) + X[:, 1] > 0.01
     model = make_pipeline(SimpleImputer(), QuadraticLogisticRegression(max_iter=30))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         model.fit(X, y)
     values = np.unique(np.linspace(-3, 3, 40001).astype(dtype))
     rows = np.column_stack([np.full(len(values), np.nan, dtype), values])

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from quadric.convert import fold_bilinear
-from tests.support.folding import largest_error
+from tests.support.networks import largest_error
 
 PARTS = ("W", "V", "out", "embed", "head")
 

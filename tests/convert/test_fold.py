@@ -14,7 +14,7 @@ from quadric import Network, QuadraticClassifier, QuadraticLogisticRegression, d
 from quadric.convert import fold, truncate
 from quadric.core import Linear, Quadratic
 from quadric.datasets._sources import COLLECTIONS, cache_directory, holds_all
-from tests.support.folding import CURVED, LAST, LINEAR, SEEDS, WIDTHS, create, largest_error
+from tests.support.networks import CURVED, LAST, LINEAR, SEEDS, WIDTHS, create, largest_error
 
 
 def assert_same(network, folded, X):

@@ -1,8 +1,5 @@
 """The cluster theorem: smallest ellipsoids, disjoint or not, and the counterexample."""
 
-from fractions import Fraction
-from operator import mul
-
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
@@ -12,7 +9,7 @@ from quadric import datasets, separate
 from quadric.convert import separating_quadric
 from quadric.geometry import Quadric, disjoint, smallest_ellipsoid
 from tests.support.ellipsoids import ellipsoid
-from tests.support.rationals import product, rank, rationals
+from tests.support.exact import rank, rationals
 
 
 def volume(q):
@@ -140,14 +137,7 @@ def test_overlapping_classes_are_named():
 
 def monomials(X):
     rows, columns = np.triu_indices(X.shape[1])
-    return np.column_stack([X[:, rows] * X[:, columns], X, np.ones(len(X))])
-
-
-def rationals_of_monomials(X):
-    """The monomials of each point without rounding errors."""
-    rows, columns = np.triu_indices(X.shape[1])
-    pairs = list(zip(rows.tolist(), columns.tolist(), strict=True))
-    return [[*(x[i] * x[j] for i, j in pairs), *x, Fraction(1)] for x in rationals(X)]
+    return np.column_stack([X[:, rows] * X[:, columns], X, np.ones(len(X), dtype=X.dtype)])
 
 
 @pytest.mark.slow
@@ -236,15 +226,10 @@ def test_few_points_prove_that_no_quadric_separates(X, y):
 def exact_values(quadric, X):
     """F at each row of X, computed with rational numbers from the source of the surface."""
     source, change = quadric._origin or (quadric, None)
-    Q, w, b = rationals(source.Q), rationals(source.w), rationals(source.b)
-    values = []
-    for x in rationals(X):
-        if change is not None:
-            A, t = rationals(change.A), rationals(change.t)
-            x = [a * one + shift for a, one, shift in zip(A, x, t, strict=True)]
-        (square,) = product(product([x], Q), [[one] for one in x])
-        values.append(square[0] + sum(map(mul, w, x)) + b)
-    return values
+    Q, w, b, X = (rationals(part) for part in (source.Q, source.w, source.b, X))
+    if change is not None:
+        X = rationals(change.A) * X + rationals(change.t)
+    return ((X @ Q) * X).sum(axis=1) + X @ w + b
 
 
 def assert_right_answer(X, y):
@@ -261,7 +246,7 @@ def assert_right_answer(X, y):
         return True
     # quadratic functions separate any points whose monomials are linearly independent
     support = result.weights > 0
-    assert rank(rationals_of_monomials(X[support])) < support.sum()
+    assert rank(monomials(rationals(X[support]))) < support.sum()
     return False
 
 
@@ -274,7 +259,7 @@ def test_certify_C8_points_that_a_quadric_separates_are_called_inseparable():
 def test_certify_C8_rounded_points_of_a_circle(seed):
     angles = np.random.default_rng(seed).uniform(0, 2 * np.pi, size=6)
     X = np.column_stack([np.cos(angles), np.sin(angles)])
-    assert rank(rationals_of_monomials(X)) == 6  # so any labels can be separated
+    assert rank(monomials(rationals(X))) == 6  # so any labels can be separated
     assert assert_right_answer(X[np.argsort(angles)], [0, 1, 0, 1, 0, 1]) is not False
 
 
@@ -312,7 +297,7 @@ def test_certify_C8_answers_for_random_points(seed):
     X = X * 10 ** rng.uniform(-6, 6) + rng.choice([0, 1, 1000])
     y = rng.permutation(np.arange(count) % 2)
     answer = assert_right_answer(X, y)
-    if rank(rationals_of_monomials(X)) == count:
+    if rank(monomials(rationals(X))) == count:
         assert answer is not False
 
 

@@ -13,7 +13,7 @@ from quadric import Network, QuadraticLogisticRegression, QuadraticRegressor, da
 from quadric.convert import fold, truncate, truncation_scores
 from quadric.core import Linear, Quadratic, Reduced
 from quadric.explain import spectrum
-from tests.support.folding import CURVED, LAST, LINEAR, SEEDS, WIDTHS, create, largest_error
+from tests.support.networks import CURVED, LAST, LINEAR, SEEDS, WIDTHS, create, largest_error
 
 DIGITS = datasets.digits()
 X, Y = DIGITS.X_train / 16, DIGITS.y_train

@@ -172,14 +172,14 @@ def test_check_gradients_detects_an_undefined_gradient(monkeypatch):
 
 
 def test_gradients_are_the_same_in_blocks(monkeypatch):
-    from quadric.core import _stack
+    from quadric.core import _layers
 
     net = make_network(["quadratic", "quadratic"], "tanh", "softmax", widths=(4, 3))
     rng = np.random.default_rng(3)
     X, Y, w = rng.normal(size=(23, 3)), targets("cross_entropy", 23, 3, rng), rng.random(23)
     value, grads = net.gradients(X, Y, sample_weight=w)
     z = net.logits(X)
-    monkeypatch.setattr(_stack, "BLOCK_ROWS", 4)
+    monkeypatch.setattr(_layers, "BLOCK_ROWS", 4)
     value_in_blocks, grads_in_blocks = net.gradients(X, Y, sample_weight=w)
     assert value_in_blocks == pytest.approx(value, rel=1e-14)
     np.testing.assert_allclose(net.logits(X), z, rtol=1e-14)

@@ -105,7 +105,7 @@ def test_activations_match_numpy_with_and_without_compilation():
         "print('numba' in __import__('sys').modules)\n"
     )
     for forbidden in ("0", "1"):
-        printed = output_of(script, NUMBA_DISABLE_JIT=forbidden)
+        printed = output_of(script, NUMBA_DISABLE_JIT=forbidden, PYTHONWARNINGS="error")
         assert printed == "True\nTrue 0.5 1.0 1.0\nTrue\n"
 
 

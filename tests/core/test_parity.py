@@ -3,13 +3,12 @@
 import numpy as np
 import pytest
 
-from tests.support.make_parity_fixture import make
-from tests.support.parity import CASES, NAMES, assert_packed, network
+from tests.support.fixtures import CASES, NAMES, assert_packed, network, parity
 
 
 @pytest.mark.slow
 def test_fixture_is_what_the_reference_generates():
-    made = make()["cases"]
+    made = parity()["cases"]
     assert len(made) == len(CASES) == 18
     for new, old in zip(made, CASES, strict=True):
         assert new.keys() == old.keys()

@@ -8,6 +8,8 @@ from pathlib import Path
 import matplotlib as mpl
 import pytest
 
+import quadric
+
 SCRIPTS = sorted((Path(__file__).parents[2] / "docs" / "gallery").glob("*.py"))
 SENTENCE = re.compile(r"[.?!](?=\s|$)")
 
@@ -58,6 +60,8 @@ def check_figure(figure):
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
 def test_a_script_draws_one_figure(script, pyplot, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    installed = tmp_path / "site-packages" / "quadric" / "__init__.py"  # outside the clone
+    monkeypatch.setattr(quadric, "__file__", str(installed))
     runpy.run_path(str(script))
     assert len(pyplot.get_fignums()) == 1
     check_figure(pyplot.gcf())

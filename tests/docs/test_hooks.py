@@ -1,5 +1,6 @@
 """The hooks that generate pages of the site."""
 
+import ast
 import importlib
 import inspect
 import io
@@ -16,6 +17,7 @@ pytest.importorskip("mkdocs", reason="needs the extra docs")
 
 from docs.hooks import (
     command_line,
+    defaults,
     gallery,
     mathematics,
     messages,
@@ -33,8 +35,7 @@ nbformat = pytest.importorskip("nbformat")
 
 def public_names():
     """Yield module and name of every public name, found without the hook."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         for info in [None, *pkgutil.walk_packages(quadric.__path__, "quadric.")]:
             module = quadric if info is None else importlib.import_module(info.name)
             if any(part.startswith("_") for part in module.__name__.split(".")):
@@ -65,6 +66,67 @@ def test_a_name_is_documented_once_where_it_is_defined():
     assert reference.home(quadric.Network, "Network") == "quadric.network"
     assert reference.home(quadric.ModelFileError, "ModelFileError") == "quadric.errors"
     assert "::: quadric.network.Network" not in reference.page(quadric)
+
+
+@pytest.fixture(scope="module")
+def package():
+    """The package as mkdocstrings reads it."""
+    griffe = pytest.importorskip("griffe")
+    return griffe.load(
+        "quadric",
+        search_paths=["src"],
+        docstring_parser="numpy",
+        docstring_options={"warn_unknown_params": False},
+        extensions=griffe.load_extensions(defaults.Defaults),
+    )
+
+
+def printed_defaults(entry):
+    """Return the default that the reference prints for each parameter of an entry."""
+    sections = entry.docstring.parsed if entry.docstring else []
+    return {
+        parameter.name.lstrip("*"): parameter.default and str(parameter.default)
+        for section in sections
+        if section.kind.value == "parameters"
+        for parameter in section.value
+    }
+
+
+def routines():
+    """Yield all public classes and functions, and their public methods."""
+    for module, name in public_names():
+        value = getattr(importlib.import_module(module), name)
+        if not (inspect.isclass(value) or inspect.isfunction(value)):
+            continue
+        yield value
+        for attribute in vars(value).values() if inspect.isclass(value) else ():
+            method = getattr(attribute, "__func__", attribute)
+            if inspect.isfunction(method) and not method.__name__.startswith("_"):
+                yield method
+
+
+@pytest.mark.slow
+def test_the_reference_prints_the_defaults_of_the_signatures(package):
+    compared = {}
+    for value in routines():
+        try:
+            entry = package[f"{value.__module__}.{value.__qualname__}".removeprefix("quadric.")]
+        except KeyError:
+            continue  # created by a call, so without a page
+        printed = printed_defaults(entry)
+        parameters = inspect.signature(value).parameters if printed else {}
+        for name in printed.keys() & parameters.keys():
+            expected, shown = parameters[name].default, printed[name]
+            if expected is inspect.Parameter.empty:
+                assert shown is None, (entry.path, name)
+            elif expected is None or isinstance(expected, str | bool | int | float | tuple):
+                assert ast.literal_eval(shown) == expected, (entry.path, name)
+            compared[entry.path, name] = shown
+    estimator = "quadric.estimators._networks.QuadraticClassifier"
+    assert compared[estimator, "activation"] == "'tanh'"
+    assert compared[estimator, "beta_2"] == "0.999"
+    assert compared["quadric.onnx._export.export", "opset"] == "17"  # a constant in the source
+    assert len(compared) > 700
 
 
 def test_the_command_line_reference_has_all_commands_and_options():
@@ -141,21 +203,21 @@ def test_an_index_lists_the_titles_of_its_pages():
     ("name", "uri", "text", "expected"),
     [
         (
-            "docs/torch.md",
-            "torch.md",
+            "docs/guide/torch.md",
+            "guide/torch.md",
+            "[a](../../results/torch.md#x)",
             "[a](../results/torch.md#x)",
-            "[a](results/torch.md#x)",
         ),
-        ("docs/how_to/tune.md", "how_to/tune.md", "[a](../torch.md)", "[a](../torch.md)"),
-        ("docs/torch.md", "torch.md", "[a](../CHANGELOG.md)", "[a](project/changelog.md)"),
+        ("docs/how_to/tune.md", "how_to/tune.md", "[a](../tour.md)", "[a](../tour.md)"),
+        ("docs/tour.md", "tour.md", "[a](../CHANGELOG.md)", "[a](project/changelog.md)"),
         (
             "CONTRIBUTING.md",
             "project/contributing.md",
-            "[a](docs/notation.md)",
-            "[a](../notation.md)",
+            "[a](docs/tour.md)",
+            "[a](../tour.md)",
         ),
-        ("docs/torch.md", "torch.md", "[a](https://a.org/b)", "[a](https://a.org/b)"),
-        ("docs/torch.md", "torch.md", "[a](missing.md)", "[a](missing.md)"),
+        ("docs/tour.md", "tour.md", "[a](https://a.org/b)", "[a](https://a.org/b)"),
+        ("docs/tour.md", "tour.md", "[a](missing.md)", "[a](missing.md)"),
         ("results/studies.md", "results/studies.md", "[a](studies)", "a"),
     ],
 )

@@ -5,6 +5,7 @@ draft, in which notebooks and gallery scripts are not run.
 """
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -19,14 +20,17 @@ ROOT = Path(__file__).parents[2]
 PAGES = (
     "",
     "tour/",
-    "estimators/",
-    "command_line/",
-    "claims/",
+    "guide/estimators/",
+    "guide/command_line/",
     "explanation/",
+    "how_to/tables_in_python/",
     "gallery/",
     "reference/quadric.estimators/",
     "reference/command_line/",
     "reference/messages/",
+    "results/",
+    "results/claims/",
+    "results/comparison/",
     "results/torch/",
     "project/changelog/",
 )
@@ -61,6 +65,25 @@ def test_every_public_name_has_an_entry(site):
             page = texts[module]
             targets = [link for link in page.links if link.endswith(f".{name}")]
             assert targets or f"{module}.{name}" in page.anchors, f"{module}.{name}"
+
+
+def test_the_estimators_have_the_defaults_of_their_signatures(site):
+    text = (site / "reference" / "quadric.estimators" / "index.html").read_text(encoding="utf-8")
+    entry = r"<b><code>beta_2</code></b>.*?default:\s*<code>(.*?)</code>"
+    found = re.findall(entry, text, re.DOTALL)
+    assert found
+    assert {re.sub("<.*?>", "", one) for one in found} == {"0.999"}
+
+
+def test_no_page_of_the_guide_shows_a_test(site):
+    for folder in ("guide", "how_to", "explanation", "coming_from", "tour"):
+        for path in (site / folder).rglob("*.html"):
+            assert "::test_" not in path.read_text(encoding="utf-8"), path
+
+
+def test_there_are_at_most_six_tabs(site):
+    text = (site / "index.html").read_text(encoding="utf-8")
+    assert 3 < len(re.findall(r'class="md-tabs__item', text)) <= 6
 
 
 def test_formulas_are_mathml_and_no_latex_remains(site):
@@ -110,7 +133,7 @@ def test_search_finds_a_name_and_a_word(open_page, url):
     page.goto(url)
     for query, found in (
         ("QuadraticLogisticRegression", "reference/quadric.estimators/"),
-        ("ellipsoid", "geometry/"),
+        ("ellipsoid", "guide/geometry/"),
     ):
         page.fill(".md-search__input", "")
         page.locator(".md-search__input").press_sequentially(query)
@@ -119,6 +142,26 @@ def test_search_finds_a_name_and_a_word(open_page, url):
             ".some((link) => link.href.includes(part))",
             arg=found,
         )
+
+
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [
+        ("install", ""),
+        ("pip install", ""),
+        ("shap", "how_to/shap/"),
+        ("missing values", "how_to/tables_in_python/"),
+    ],
+)
+def test_search_finds_first_what_a_newcomer_looks_for(open_page, url, query, first):
+    page = open_page(1280)
+    page.goto(url)
+    page.fill(".md-search__input", "")
+    page.locator(".md-search__input").press_sequentially(query)
+    page.wait_for_function(
+        "url => document.querySelector('.md-search-result__link')?.href.split('?')[0] === url",
+        arg=f"{url}{first}",
+    )
 
 
 def test_pages_are_not_wider_than_a_phone(open_page, url):

@@ -16,8 +16,7 @@ pytestmark = pytest.mark.slow
 
 def package(name):
     """Import an optional package, or skip the test; packages warn about each other."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         return pytest.importorskip(name, reason=f"needs {name}")
 
 

@@ -20,7 +20,7 @@ def logistic():
 
 @pytest.fixture
 def network():
-    return QuadraticClassifier((4,), alpha=0.1, max_iter=20, random_state=0).fit(X, PRODUCT)
+    return QuadraticClassifier((4,), alpha=0.1, random_state=0).fit(X, PRODUCT)
 
 
 # ---- QuadraticLogisticRegression is not a linear model ---------------------------------------

@@ -46,8 +46,7 @@ def test_every_parameter_and_attribute_of_mlp_exists():
     X = StandardScaler().fit_transform(X)
     settings = {"hidden_layer_sizes": (5,), "max_iter": 20, "random_state": 0, "solver": "adam"}
     for options in (settings, settings | {"early_stopping": True}):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
+        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
             mlp, mine = MLPClassifier(**options).fit(X, y), QuadraticClassifier(**options).fit(X, y)
         for name in vars(mlp):
             if name.endswith("_") and not name.startswith("_"):
@@ -80,8 +79,7 @@ def test_adam_matches_mlp_for_linear_layers():
         "solver": "adam",
     }
     weight = RNG.integers(1, 4, len(y)).astype(float)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         mine = QuadraticClassifier(layer_kinds="linear", **options).fit(X, y, weight)
         mlp = MLPClassifier(**options).fit(X, y, weight)
         for layer, W, b in zip(mine.network_.layers, mlp.coefs_, mlp.intercepts_, strict=True):
@@ -256,8 +254,7 @@ def test_learning_rate_schedules_follow_their_formulas():
             random_state=0,
             batch_size=100,
         )
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
+        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
             model.fit(X, y)
         options = Options(learning_rate=0.01, schedule=schedule)
         rates[schedule] = model._state.next_rate(options)
@@ -370,8 +367,7 @@ def test_partial_fit_over_chunks_equals_fit(model, options):
     X, y = StandardScaler().fit_transform(X)[order], y[order]
     settings = {"shuffle": False, "max_iter": 1, "batch_size": 10, "random_state": 3} | options
     whole, chunks = model(**settings), model(**settings)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         whole.fit(X, y)
     first = {"classes": np.unique(y)} if model is QuadraticClassifier else {}
     for start, stop in ((0, 50), (50, 60), (60, 150)):
@@ -451,10 +447,14 @@ def test_class_weights_shift_the_prior():
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "model",
-    [QuadraticClassifier((), alpha=1.0, random_state=0), QuadraticLogisticRegression(tol=1e-9)],
+    [
+        QuadraticClassifier((), alpha=1.0, tol=1e-9, random_state=0),
+        QuadraticLogisticRegression(tol=1e-9),
+    ],
 )
 def test_balanced_classes_count_samples_by_their_weight(model):
     X, y = load_iris(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
     weights = np.random.default_rng(0).integers(0, 4, len(y)) * (1 + (y == 1))
     repeated = np.repeat(np.arange(len(y)), weights)
     model = model.set_params(class_weight="balanced")
@@ -559,8 +559,7 @@ def test_wide_data_is_never_expanded():
     X = RNG.random((200, 784)).astype(np.float32) * (RNG.random((200, 784)) < 0.2)
     y = RNG.integers(0, 2, 200)
     tracemalloc.start()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         QuadraticLogisticRegression(max_iter=3).fit(X, y)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
@@ -660,8 +659,7 @@ def test_a_warning_suggests_scaling():
     for model in (QuadraticClassifier(()), QuadraticLogisticRegression(max_iter=5)):
         with pytest.warns(UserWarning, match=r"StandardScaler\(\), Quadratic"):
             model.fit(X, y)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         QuadraticClassifier(()).fit(StandardScaler().fit_transform(X), y)
 
 
@@ -834,6 +832,7 @@ def test_the_unit_of_the_targets_does_not_matter(unit):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:lbfgs failed.*increase max_iter")
 def test_the_budget_includes_the_search():
     X, y = load_iris(return_X_y=True)
     for max_iter in (3, 20, 100):
@@ -842,6 +841,14 @@ def test_the_budget_includes_the_search():
         QuadraticClassifier((5,), alpha=1.0, solver="lbfgs", max_fun=3).fit(X, y)
 
 
+def test_a_fit_without_a_search_uses_all_iterations():
+    X, y = load_digits(return_X_y=True)
+    model = QuadraticClassifier((4,), alpha=1e-4, max_iter=150, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="increase max_iter"):
+        assert model.fit(X / 16, y).n_iter_ == 150
+
+
+@pytest.mark.filterwarnings("ignore:lbfgs failed")
 def test_layer_kinds_may_be_an_array():
     X, y = load_iris(return_X_y=True)
     kinds = np.array(["linear", "reduced"])

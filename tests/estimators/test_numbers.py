@@ -1,8 +1,5 @@
 """Input that would silently give wrong numbers: masked arrays, overflow, indices out of range."""
 
-import os
-import subprocess
-import sys
 import warnings
 
 import numpy as np
@@ -33,6 +30,7 @@ from quadric.errors import TableError
 from quadric.explain import explain, quadrics
 from quadric.geometry import Quadric
 from tests.support.networks import make_network, max_difference
+from tests.support.processes import output_of
 
 X = np.random.default_rng(0).normal(size=(40, 3))
 Y = (X[:, 0] * X[:, 1] > 0).astype(int)
@@ -47,8 +45,7 @@ MODELS = (
 
 
 def fitted(model, **data):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         return model.fit(data.get("X", X), data.get("y", Y))
 
 
@@ -183,7 +180,7 @@ def test_an_overflow_in_a_table_is_a_one_line_error(tmp_path):
     path = tmp_path / "table.csv"
     rows = [f"{1e-60 * a},{b},{y}\n" for (a, b, _), y in zip(X.tolist(), Y, strict=True)]
     path.write_text("a,b,y\n" + "".join(rows))
-    trained = train(open_table(path), ColumnOptions("y"), Settings())
+    trained = train(open_table(path), ColumnOptions("y"), Settings(hidden=()))
     save(trained.model, tmp_path / "m.quadric")
     huge = tmp_path / "huge.csv"
     huge.write_text("a,b\n1e99,1e99\n-1e99,1e99\n")
@@ -250,8 +247,7 @@ def test_invalid_sparse_matrices_are_refused(model, case):
     if getattr(model, "solver", "") == "adam":
         with pytest.raises(ValueError, match="X must be a valid CSR matrix"):
             model.partial_fit(nonsense(case), y, classes=[0, 1])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         model.fit(good, y)
     for method in ("predict", "predict_proba", "decision_function"):
         if hasattr(model, method):
@@ -298,15 +294,7 @@ for solver in ("lbfgs", "sgd"):
 
 @pytest.mark.slow
 def test_without_compilation_each_solver_works_or_raises():
-    run = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", FORBIDDEN],
-        env=os.environ | {"NUMBA_DISABLE_JIT": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr
-    lines = run.stdout.splitlines()
+    lines = output_of(FORBIDDEN, NUMBA_DISABLE_JIT="1", PYTHONWARNINGS="ignore").splitlines()
     assert len(lines) == 3 * (4 + 8) + 2
     for line in lines:
         needed = ("quadratic", "logistic", "{}", "'batch_size': 1,")  # these need compiled code

@@ -4,7 +4,8 @@ import json
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.datasets import load_breast_cancer, load_iris, make_moons
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
@@ -16,7 +17,8 @@ from quadric.estimators._auto_choice import (
     LEAST_RELEVANCE,
     Candidate,
     Trial,
-    _Contest,
+    _held_out_losses,
+    _Race,
     relevance_of,
 )
 from quadric.training import Options, Samples, TrainingState, train
@@ -76,6 +78,7 @@ def test_many_samples_are_all_used():
     assert model.score(X_new, y_new) > best.mean() - 0.01
 
 
+@pytest.mark.filterwarnings("ignore:lbfgs failed")
 def test_samples_of_weight_zero_do_not_affect_the_choice():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(1000, 2)), np.arange(1000) % 2
@@ -171,6 +174,49 @@ def test_the_relevance_of_an_input_is_the_norm_of_its_weights():
     np.testing.assert_array_equal(relevance_of(net), [1, 1, 1])
 
 
+def test_curved_functions_are_learned():
+    """For many iterations, a network may be no better than a single layer."""
+    X, y = make_moons(100, noise=0.1, random_state=1)
+    moons = make_pipeline(StandardScaler(), QuadraticClassifier(random_state=1)).fit(X, y)
+    assert moons.score(*make_moons(1000, noise=0.1, random_state=2)) > 0.98
+    rng = np.random.default_rng(3)
+    U = rng.uniform(-3, 3, (3000, 2))
+    z = np.sin(2 * U[:, 0]) * np.cos(2 * U[:, 1]) + 0.1 * rng.normal(size=3000)
+    waves = make_pipeline(StandardScaler(), QuadraticRegressor(random_state=3))
+    assert waves.fit(U[:2000], z[:2000]).score(U[2000:], z[2000:]) > 0.93
+
+
+def test_a_curved_function_of_two_of_ten_inputs_is_learned():
+    """The relevance that a quadratic layer finds helps the network with hidden neurons."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(2000, 10))
+    radius = np.hypot(X[:, 0], X[:, 1])
+    X, y, X_new, y_new = halves(X, ((radius > 0.75) & (radius < 1.5)).astype(int))
+    model = QuadraticClassifier(random_state=2).fit(X, y)
+    assert model.score(X_new, y_new) > 0.94
+
+
+def test_a_confident_candidate_pays_for_the_mistake_it_will_make():
+    X = np.linspace(-1, 1, 40)[:, None]
+    held = Samples(X, (X > 0).astype(float))
+    losses = {}
+    for slope in (5.0, 1000.0):
+        layer = quadric.Linear(np.array([[slope]]), np.zeros(1))
+        losses[slope] = _held_out_losses(Stack([layer], ["logistic"]), held, 40).mean()
+    assert losses[1000.0] > losses[5.0]
+    # the loss if all 40 samples belonged to the other class, divided by their number
+    np.testing.assert_allclose(losses[1000.0], (1000 * np.abs(X)).mean() / 40, rtol=1e-3)
+
+
+def test_a_fit_that_stops_while_it_improves_warns():
+    X, y = make_moons(300, noise=0.1, random_state=0)
+    given = {"hidden_layer_sizes": (8,), "alpha": 0.01, "random_state": 0}
+    with pytest.warns(ConvergenceWarning, match="increase max_iter"):
+        QuadraticClassifier(max_iter=10, **given).fit(X, y)
+    model = QuadraticClassifier(**given).fit(X, y)  # no warning
+    assert model.score(X, y) == 1
+
+
 def test_of_equally_good_models_the_simplest_is_chosen():
     networks = [
         Network.create(2, [(kind, 1, "logistic")], rng=0) for kind in ("linear", "quadratic")
@@ -178,11 +224,25 @@ def test_of_equally_good_models_the_simplest_is_chosen():
     small, large = (Stack(network.layers, network.activations) for network in networks)
     losses = np.random.default_rng(0).random(50)
     trials = [
-        Trial(Candidate((("quadratic", 1),), 1.0), [large], losses=losses),
-        Trial(Candidate((("linear", 1),), 1.0), [small], losses=losses[::-1]),
+        Trial(Candidate((("quadratic", 1),), 1.0), [large], losses=losses, loss=0.5),
+        Trial(Candidate((("linear", 1),), 1.0), [small], losses=losses[::-1], loss=0.5),
     ]
     held = Samples(np.zeros((50, 2)), np.zeros((50, 1)))
-    contest = _Contest([(held, held)], Options())
-    assert contest.simplest(trials) is trials[1]
+    race = _Race([(held, held)], lambda candidate: small, Options(), 10, np.random.RandomState(0))
+    assert race.simplest(trials) is trials[1]
     trials[1].losses = losses + 0.1  # worse for every sample
-    assert contest.simplest(trials) is trials[0]
+    assert race.simplest(trials) is trials[0]
+
+
+def test_a_single_layer_is_chosen_among_linear_and_quadratic_ones():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    truth = {"linear": X @ [1.0, 2.0, 0.0], "quadratic": X[:, 0] ** 2 - X[:, 1] * X[:, 2]}
+    for kind, z in truth.items():
+        model = QuadraticRegressor("single", random_state=0).fit(X, z + 0.3 * rng.normal(size=300))
+        assert [layer.kind for layer in model.network_.layers] == [kind]
+        tried = {one["shape"] for one in model.selection_}
+        assert tried == {"linear output", "quadratic output"}
+    for given in ({"layer_kinds": "linear"}, {"solver": "adam", "tol": 1e9}):
+        (layer,) = QuadraticRegressor("single", **given).fit(X, truth["linear"]).network_.layers
+        assert layer.kind == given.get("layer_kinds", "quadratic")

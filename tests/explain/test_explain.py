@@ -90,7 +90,7 @@ def test_encoded_columns_are_explained_as_features():
     explanation = explain(model, frame)
     assert explanation.space == "features"
     assert explanation.names[:3] == list(frame.columns[:3])  # their scaler is undone
-    assert explanation.names[3:] == [f"onehotencoder__size_{size}" for size in "lms"]
+    assert explanation.names[3:] == [f"size_{size}" for size in "lms"]
     assert "some columns are encoded" in explanation.note
     encoded = np.column_stack([frame.iloc[:, :3], [[v == s for s in "lms"] for v in frame["size"]]])
     z = model.decision_function(frame)

@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
+from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_iris
 from sklearn.feature_selection import SelectFromModel
 from sklearn.impute import SimpleImputer
 from sklearn.inspection import permutation_importance
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from quadric import (
     Linear,
@@ -18,8 +19,14 @@ from quadric import (
     QuadraticRegressor,
     Reduced,
 )
-from quadric.explain import dependence, explain, permutation_importances
-from tests.support.shop import shop, shop_model
+from quadric.explain import (
+    dependence,
+    explain,
+    mean_effects,
+    permutation_importances,
+    rank_inputs,
+)
+from tests.support.fitted_models import shop, shop_model
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -35,7 +42,7 @@ def test_a_regressor_is_an_equation_of_its_target():
     # the printed terms alone give the predictions
     encoded = {name: frame[name].to_numpy() for name in ("age", "income")}
     for name in found.names[2:]:
-        column, value = name.split("__")[1].split("_")
+        column, value = name.split("_")
         encoded[name] = (frame[column] == value).to_numpy().astype(float)
     z = np.full(len(frame), item.constant)
     for term in item.terms:
@@ -56,6 +63,23 @@ def test_one_hot_columns_are_one_input():
     assert by_name["color"].interactions > 0.01
     assert abs(by_name["size"].total) < 1e-3
     assert "equally frequent categories" in explain(shop_model(frame, price)).ranked_by
+
+
+def test_names_of_encoded_columns_have_no_names_of_pipelines():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"age": np.arange(40.0), "plan": ["Basic", "Pro"] * 20})
+    encode = make_column_transformer(
+        (make_pipeline(SimpleImputer(), StandardScaler()), ["age"]),
+        (make_pipeline(OneHotEncoder()), ["plan"]),
+    )
+    model = make_pipeline(encode, QuadraticRegressor((), random_state=0))
+    found = explain(model.fit(frame, frame["age"] + (frame["plan"] == "Pro")), frame)
+    assert found.names == ["age", "plan_Basic", "plan_Pro"]
+    # names that would not be different keep those of the parts
+    both = make_column_transformer((StandardScaler(), ["age"]), (OneHotEncoder(), ["age"]))
+    numbers = frame[["age"]] % 2
+    model = make_pipeline(both, QuadraticRegressor((), random_state=0)).fit(numbers, frame["age"])
+    assert len(set(explain(model, numbers).names)) == 3
 
 
 def test_importances_of_a_known_function():
@@ -164,6 +188,51 @@ def test_permutation_importances_use_the_score_of_scikit_learn():
             assert one.mean == pytest.approx(mean, abs=2 * std + 1e-12)
 
 
+def test_importances_of_correlated_inputs_are_not_negative():
+    """x1 offsets most of x2, so that its share of the variance is negative."""
+    rng = np.random.default_rng(0)
+    x2 = rng.normal(size=500)
+    X = np.column_stack([x2 + 0.3 * rng.normal(size=500), x2, rng.normal(size=500)])
+    model = QuadraticRegressor((), layer_kinds="linear", random_state=0, alpha=1e-6)
+    found = explain(model.fit(X, X @ [-1.0, 3.0, 0.5]), X)
+    assert min(term.share for term in found.classes[0].terms) < 0
+    deviations = np.abs((X - X.mean(axis=0)) * [-1.0, 3.0, 0.5]).mean(axis=0)
+    expected = deviations / deviations.sum()
+    assert [one.name for one in found.importances] == ["x2", "x1", "x3"]
+    for one in found.importances:
+        assert one.total == pytest.approx(expected[int(one.name[1]) - 1], rel=1e-3)
+        assert one.total == pytest.approx(one.linear + one.squared + one.interactions)
+    assert "Importances: shares of the mean absolute effects of the inputs." in str(found)
+    assert "Importances: shares of the variance." in str(explain(model))
+
+
+def test_the_effects_in_a_network_are_those_of_its_equation():
+    """A network of linear layers is a linear function, whose effects are known."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3))
+    network = Network.create(3, [("linear", 4, "identity"), ("linear", 1, "identity")], rng=0)
+    W = (network.layers[1].W @ network.layers[0].W)[0]
+    effects = dict(mean_effects(network, X))
+    for k in range(3):
+        # the mean distance of two values of a normal input is 2 / sqrt(pi)
+        assert effects[f"x{k + 1}"] == pytest.approx(abs(W[k]) * 2 / np.sqrt(np.pi), rel=0.15)
+
+
+def test_the_dependence_on_hundreds_of_inputs_needs_few_predictions():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 300))
+    model = QuadraticRegressor((2,), max_iter=5, random_state=0).fit(X, X[:, 7])
+    calls = []
+    predict = model.predict
+    model.predict = lambda rows: calls.append(len(rows)) or predict(rows)
+    assert len(rank_inputs(model, X)) == 300
+    found = explain(model, X, top=3)
+    assert len(found.dependences) == 3
+    assert "(297 less important inputs; top=None lists all)" in str(found)
+    assert len(calls) < 100
+    assert max(calls) * 300 <= 4_000_000
+
+
 def test_certify_C13_dependence_uses_500_rows_only():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1200, 2))
@@ -267,11 +336,56 @@ def test_dependence_needs_a_row():
 def test_a_hidden_layer_is_explained_by_partial_dependence():
     frame, price = shop()
     model = shop_model(frame, price, hidden=(8,))
-    text = str(explain(model, frame, target="price"))
+    found = explain(model, frame, target="price")
+    text = str(found)
     assert "hidden_layer_sizes=()" in text
-    assert "color: price = " in text
+    header, means = next(one.table() for one in found.dependences if one.inputs == ("color",))
+    assert header == ["color", "blue", "green", "red"]
+    assert f"  {means[0]}  " in text
     assert "h1²" not in text
-    assert "Give data" in str(explain(model))
+    assert [one.inputs[0] for one in found.dependences] == [one.name for one in found.importances]
+    assert f"\nImportance of inputs   total\n  {found.importances[0].name} " in text
+    assert str(explain(model)).endswith(
+        "Importances and partial dependence need data: explain(model, X)."
+    )
+
+
+def test_scores_drop_if_an_input_of_a_network_is_shuffled_and_targets_are_given():
+    frame, price = shop()
+    model = shop_model(frame, price, hidden=(8,))
+    found = explain(model, frame, price, target="price")
+    assert found.permutation == permutation_importances(model, frame, price)
+    order = [one.name for one in found.permutation]
+    assert f"Drop of the R² if an input is shuffled ({len(price)} rows)\n  {order[0]}  " in str(
+        found
+    )
+    pair = found.pairs[0]
+    assert pair.interaction == max(one.interaction for one in found.pairs)
+    assert f"if {pair.inputs[0]} (down) and {pair.inputs[1]} (across)" in str(found)
+    assert pair.table()[0][0] == " × ".join(pair.inputs)
+    assert len(pair.table()) == 1 + len(pair.grids[0])
+    state = found.to_dict()
+    assert [one["name"] for one in state["permutation"]] == order
+    assert (state["permutation_metric"], state["permutation_rows"]) == ("R²", len(price))
+    html = found._repr_html_()
+    assert html.count("<table") == 3 + min(5, len(order))
+
+
+def test_an_interaction_is_what_is_not_a_sum():
+    X = np.random.default_rng(0).normal(size=(100, 3))
+    model = QuadraticRegressor((), random_state=0, alpha=1e-6).fit(X, X[:, 0] * X[:, 1] + X[:, 2])
+    product, total = (dependence(model, X, pair, size=5) for pair in (["x1", "x2"], ["x1", "x3"]))
+    assert product.interaction > 0.5
+    assert total.interaction < 0.01
+
+
+def test_many_rows_are_sampled_for_the_importances_of_a_hidden_layer():
+    X = np.random.default_rng(0).normal(size=(12_000, 2))
+    y = X[:, 0] * X[:, 1]
+    model = QuadraticRegressor((3,), max_iter=20, random_state=0).fit(X[:200], y[:200])
+    found = explain(model, X, y)
+    assert found.n_rows == 10_000
+    assert len(found.permutation) == 2
 
 
 def test_linear_layers_are_explained():
@@ -283,7 +397,7 @@ def test_linear_layers_are_explained():
     assert {term.kind for term in item.terms} == {"linear"}
     assert item.kind == "hyperplane"
     hidden = QuadraticClassifier((4,), layer_kinds="linear", random_state=0).fit(X, y)
-    assert "p(2) = " in str(explain(hidden, X))
+    assert "\n  p(2)  " in str(explain(hidden, X))
 
 
 def test_omitted_pairs_are_counted():

@@ -5,7 +5,7 @@ import pickle
 import pytest
 
 from quadric import save
-from tests.support.model_file_models import MODELS, make
+from tests.support.fitted_models import MODELS, make
 
 
 class Saved(dict):
@@ -16,7 +16,7 @@ class Saved(dict):
 
     def __missing__(self, name):
         model, X = make(name)
-        path = self.directory / f"{list(MODELS).index(name)}.quadric"
+        path = self.directory / f"{MODELS.index(name)}.quadric"
         save(model, path)
         path.with_suffix(".data").write_bytes(pickle.dumps(X))
         self[name] = model, X, path

@@ -1,10 +1,8 @@
 """Damaged and forged model files are refused, before memory is allocated for them."""
 
-import contextlib
 import os
 import pickle
 import struct
-import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -26,8 +24,9 @@ from quadric import (
 from quadric.files import _safetensors as container, info
 from quadric.files._describe import describe
 from tests.support import damage
-from tests.support.forging.attacks import nested
-from tests.support.model_file_models import make
+from tests.support.fitted_models import make
+from tests.support.forging.files import NESTED
+from tests.support.memory import peak
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 
@@ -95,15 +94,12 @@ def test_loading_a_large_model_takes_little_memory(n, dtype, tmp_path):
     network = Network.create(n, [("quadratic", 2_000_000 // n**2, "softmax")], dtype=dtype, rng=0)
     save(network, tmp_path / "model")
     load(tmp_path / "model")
-    tracemalloc.start()
-    load(tmp_path / "model")
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 5 * (tmp_path / "model").stat().st_size
+    size, _ = peak(lambda: load(tmp_path / "model"))
+    assert size < 5 * (tmp_path / "model").stat().st_size
 
 
 def _crafted_lists(description, tensors):
-    description["model"]["parameters"]["hidden_layer_sizes"] = [nested(8)] * 30_000
+    description["model"]["parameters"]["hidden_layer_sizes"] = [NESTED] * 30_000
     tensors["loss_curve_"] = np.zeros(700_000)  # a large file may have a large header
 
 
@@ -127,13 +123,9 @@ def test_memory_to_load_a_crafted_file(craft, saved, tmp_path):
     path = tmp_path / "model"
     path.write_bytes(container.to_bytes(description, tensors))
     load(saved["classes objects"][2])  # import everything first
-    tracemalloc.start()
-    with contextlib.suppress(ModelFileError):
-        load(path)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak > 2 * path.stat().st_size  # the file was read
-    assert peak < 10 * path.stat().st_size + 2**19
+    size, _ = peak(lambda: load(path))
+    assert size > 2 * path.stat().st_size  # the file was read
+    assert size < 10 * path.stat().st_size + 2**19
 
 
 @pytest.mark.slow
@@ -141,12 +133,9 @@ def test_memory_to_load_a_crafted_file(craft, saved, tmp_path):
 def test_a_header_of_many_small_pieces_is_not_parsed(text, network_file):
     header, body = damage.split(network_file.read_bytes())
     network_file.write_bytes(damage.joined(header + (text * 10**6).encode(), body))
-    tracemalloc.start()
-    with pytest.raises(ModelFileError, match="too many objects for a model file of this size"):
-        load(network_file)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 3 * network_file.stat().st_size
+    size, found = peak(lambda: load(network_file))
+    assert "too many objects for a model file of this size" in str(found)
+    assert size < 3 * network_file.stat().st_size
 
 
 def _insert(entry):
@@ -295,12 +284,8 @@ def test_steps_that_do_not_fit_are_refused_before_anything_is_allocated(message,
     path.write_bytes(container.to_bytes(description, tensors))
     with pytest.raises(ModelFileError, match=message):
         load(path)
-    tracemalloc.start()
-    with contextlib.suppress(ModelFileError):
-        load(path)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 10 * path.stat().st_size + 2**19
+    size, _ = peak(lambda: load(path))
+    assert size < 10 * path.stat().st_size + 2**19
 
 
 def test_a_model_that_could_not_be_loaded_is_not_saved(tmp_path):

@@ -5,7 +5,6 @@ import json
 import struct
 import subprocess
 import sys
-import tracemalloc
 import warnings
 
 import numpy as np
@@ -20,23 +19,12 @@ from quadric.files._describe import describe
 from quadric.files._safetensors import canonical
 from quadric.models import Columns, Limits, operations, split
 from quadric.models._supported_steps import name_lengths
+from tests.support.fitted_models import CASES, fitted_case
 from tests.support.forging import growth
-from tests.support.pipeline_cases import CASES, fitted_case
+from tests.support.memory import peak
 
-MOST_MEMORY = 10  # times the file's size, as promised in docs/model_files.md
+MOST_MEMORY = 10  # times the file's size, as promised in docs/guide/model_files.md
 SPARE = 2**19
-
-
-def peak(action):
-    """The peak of memory, in bytes, and the model or the ModelFileError."""
-    tracemalloc.start()
-    try:
-        found = action()
-    except ModelFileError as error:
-        found = error
-    size = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    return size, found
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -59,8 +47,7 @@ def test_faults_R1_a_forged_file_needs_memory_out_of_proportion(name, tmp_path):
         row = np.zeros((1, found.n_features_in_))
         if hasattr(found, "feature_names_in_"):
             row = pd.DataFrame(row, columns=found.feature_names_in_)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a category that is not known
+        with warnings.catch_warnings(action="ignore"):  # a category that is not known
             size, answer = peak(lambda: found.predict(row))
         assert np.isfinite(answer).all()
         assert size < 100 * path.stat().st_size + SPARE

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from tests.support.damage import OF_MODELS
-from tests.support.forging.attacks import ATTACKS
+from tests.support.forging.files import ATTACKS
 from tests.support.forging.uses import COMMANDS, USES
 
 
@@ -77,17 +77,17 @@ SCRIPT = """
 import faulthandler, importlib, itertools, json, multiprocessing.resource_tracker, os, pickle
 import socket, subprocess, sys, time, warnings
 warnings.simplefilter("ignore")
-from tests.support.forging import originals, workers
+from tests.support.forging import files, workers
 
-originals.FEW = ()
-files = originals.originals(0)
+files.FEW = ()
+originals = files.originals(0)
 workers.SECONDS, workers.PATIENCE, workers.COMMANDS = 1, 4, {}
 workers._warm_up_commands = lambda *_: None
 seen = []
 for code in json.loads(sys.argv[1]):
     exec(f"def harm(path): {code}")
     workers.quadric.load = harm
-    (outcome,) = workers.outcomes([0], files)
+    (outcome,) = workers.outcomes([0], originals)
     seen.append([cause for cause, _ in outcome["failures"]])
 print(json.dumps(seen))
 """

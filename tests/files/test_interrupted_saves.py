@@ -11,13 +11,12 @@ import pytest
 
 from quadric import Network, load, save
 from quadric.utils import temporary_name
-from tests.support.model_file_models import make
-from tests.support.permissions import without_rights
-from tests.support.processes import answer_of
+from tests.support.fitted_models import make
+from tests.support.processes import answer_of, without_rights
 
 
 def kill(count):
-    outcome = answer_of("killed_saves", count, 0)
+    outcome = answer_of("killing.saves", count, 0)
     assert outcome["first"] + outcome["second"] == count
     return outcome
 

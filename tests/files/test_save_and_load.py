@@ -4,8 +4,6 @@ import json
 import os
 import pickle
 import re
-import subprocess
-import sys
 from fractions import Fraction
 from pathlib import Path
 
@@ -24,8 +22,9 @@ from quadric.core import _quadratic_form as quadratic_form
 from quadric.core._layers import Quadratic
 from quadric.explain import explain
 from quadric.files import _safetensors as container, info
-from tests.support import damage, warm
-from tests.support.model_file_models import MODELS, answers, make, numbers
+from tests.support import damage, processes
+from tests.support.fitted_models import MODELS, answers, make, numbers
+from tests.support.processes import output_of
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 
@@ -45,8 +44,8 @@ def assert_same_bits(first, second):
 @pytest.mark.slow
 def test_predictions_are_bit_identical_in_another_process(saved):
     models = {name: saved[name] for name in MODELS}
-    module = "tests.support.model_file_models"
-    assert warm.run(["-m", module, saved.directory]).returncode == 0
+    module = "tests.support.fitted_models"
+    assert processes.run(["-m", module, saved.directory]).returncode == 0
     for model, X, path in models.values():
         there = pickle.loads(path.with_suffix(".answers").read_bytes())
         assert_same_bits(answers(model, X), there)
@@ -90,8 +89,9 @@ def test_a_loaded_estimator_keeps_parameters_attributes_and_methods(saved, name)
     if hasattr(model, "steps"):
         names = [m[:-1].get_feature_names_out().tolist() for m in (model, loaded)]
         assert names[0] == names[1]
-        again = clone(loaded)[:-1].fit_transform(X)  # fitted again on the selected columns
-        assert again.shape == clone(model)[:-1].fit_transform(X).shape
+        y = model.predict(X)
+        again = clone(loaded)[:-1].fit_transform(X, y)  # fitted again on the selected columns
+        assert again.shape == clone(model)[:-1].fit_transform(X, y).shape
 
 
 def test_a_loaded_model_checks_feature_names(saved):
@@ -195,10 +195,7 @@ def test_info_needs_neither_scikit_learn_nor_the_estimators(network_file):
         f"import sys; from quadric.files import info; info({str(network_file)!r})\n"
         "print(*(m for m in ('sklearn', 'numba', 'scipy', 'pandas') if m in sys.modules))"
     )
-    result = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
-    )
-    assert result.stdout.split() == []
+    assert output_of(script).split() == []
 
 
 class Derived(QuadraticClassifier):

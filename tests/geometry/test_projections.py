@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given, strategies as st
 
 from quadric.geometry import Quadric
-from tests.support.rationals import inverse, product, rationals, signature
+from tests.support.exact import inverse, rationals, signature
 
 
 def exact_outline(Q, w, b, kept):
@@ -17,23 +17,20 @@ def exact_outline(Q, w, b, kept):
     hidden coordinate, this is the discriminant of F, divided by -4 times the coefficient of its
     square.
     """
-    H = np.block([[Q, w[:, None] / 2], [w[None] / 2, np.array([[b]])]])
+    H = rationals(np.block([[Q, w[:, None] / 2], [w[None] / 2, np.array([[b]])]]))
     n = len(w)
     rest = [i for i in range(n) if i not in kept]
     seen = [*kept, n]
-    hidden = inverse(rationals(H[np.ix_(rest, rest)]))
+    hidden = inverse(H[np.ix_(rest, rest)])
     if hidden is None:
         return None
-    side = rationals(H[np.ix_(seen, rest)])
-    shadow = product(product(side, hidden), rationals(H[np.ix_(rest, seen)]))
-    outer = rationals(H[np.ix_(seen, seen)])
-    return [[a - s for a, s in zip(*rows, strict=True)] for rows in zip(outer, shadow, strict=True)]
+    shadow = H[np.ix_(seen, rest)] @ hidden @ H[np.ix_(rest, seen)]
+    return H[np.ix_(seen, seen)] - shadow
 
 
 def quadric_of(H):
     """The surface with these rational coefficients, multiplied by their common denominator."""
-    factor = lcm(*(x.denominator for row in H for x in row))
-    H = np.array([[float(factor * x) for x in row] for row in H])
+    H = (lcm(*(x.denominator for x in H.flat)) * H).astype(float)
     return Quadric(H[:-1, :-1], 2 * H[:-1, -1], H[-1, -1])
 
 
@@ -82,15 +79,11 @@ def check_outline(Q, w, b, kept):
             q.project(kept)
         return
     outline, wanted = q.project(kept), quadric_of(H)
-    assert outline.signature == signature([row[:-1] for row in H[:-1]])
+    assert outline.signature == signature(H[:-1, :-1])
     assert outline.kind == wanted.kind
     points = np.random.default_rng(0).normal(size=(5, len(kept)))
-    exact = [
-        float(
-            sum(a * b * h for row, a in zip(H, x, strict=True) for h, b in zip(row, x, strict=True))
-        )
-        for x in (rationals([*point, 1.0]) for point in points)
-    ]
+    X = rationals(np.column_stack([points, np.ones(5)]))
+    exact = ((X @ H) * X).sum(axis=1).astype(float)
     np.testing.assert_allclose(outline.value(points), exact, atol=1e-10)
 
 

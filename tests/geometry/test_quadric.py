@@ -8,7 +8,7 @@ from scipy.stats import special_ortho_group
 
 from quadric.geometry import Quadric
 from quadric.geometry._plot_points import MESHES, arcs, surface_meshes
-from tests.support.conics import CONICS
+from tests.support.fixtures import CONICS
 
 # diagonal of Q, w, b
 SPACE = {

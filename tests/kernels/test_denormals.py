@@ -11,6 +11,7 @@ pytest.importorskip("torch")  # sets the mode
 from quadric import Network, kernels
 from quadric.core import ACTIVATIONS
 from quadric.kernels import PythonThreads, _compiling, _denormals, _sgd
+from tests.support.adversary import underflows
 from tests.support.denormals import (
     flushes,
     flushing,
@@ -18,7 +19,6 @@ from tests.support.denormals import (
     some_denormal,
     without_denormals,
 )
-from tests.support.underflows import underflows
 
 pytestmark = pytest.mark.skipif(
     _denormals.ARCHITECTURE not in _denormals.MODES,

@@ -412,7 +412,7 @@ def test_compiles_without_a_writable_cache():
         "entry = rows.count_nonzeros\n"
         "print(list(entry.compiled.values()) == [entry.uncached])\n"
     )
-    assert output_of(script) == "[1, 2]\nTrue\n"
+    assert output_of(script, PYTHONWARNINGS="error") == "[1, 2]\nTrue\n"
 
 
 @pytest.mark.slow
@@ -454,13 +454,7 @@ def test_a_damaged_or_missing_cache_of_a_shared_loop_causes_no_failure(damage, t
     )
 
     def run():
-        return subprocess.run(
-            [sys.executable, "-c", script],
-            capture_output=True,
-            text=True,
-            check=True,
-            env=dict(os.environ) | {"NUMBA_CACHE_DIR": str(tmp_path)},
-        ).stdout
+        return output_of(script, NUMBA_CACHE_DIR=str(tmp_path))
 
     assert run() == "[0.5, 0.5, 0.5]\n"
     files = [path for path in tmp_path.rglob("*.nb*") if "_activations_and_losses" in path.name]
@@ -486,10 +480,7 @@ def test_the_cache_detects_an_edit_of_any_kernel_file(edited, tmp_path):
     )
 
     def names():
-        environment = dict(os.environ) | {"PYTHONPATH": str(tmp_path)}
-        command = [sys.executable, "-c", script]
-        found = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
-        return found.stdout.split()
+        return output_of(script, PYTHONPATH=str(tmp_path)).split()
 
     before = names()
     assert len(set(before)) == 4  # also by dtype

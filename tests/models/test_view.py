@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PowerTransformer, StandardScaler
 
 from quadric import Network, QuadraticClassifier, QuadraticLogisticRegression, certify, models
-from quadric.models import ModelView, NotAffineError, _composition, _model_view
+from quadric.models import ModelView, NotAffineError, _model_view
 
 X, Y = load_iris(return_X_y=True)
 NAMES = ["sepal length", "sepal width", "petal length", "petal width"]
@@ -109,7 +109,6 @@ def test_a_radius_reads_and_folds_the_model_once(pipeline, bilinear, monkeypatch
         (_model_view, "fold_layers"),
         (certify._model_and_rounding, "fold_layers"),
         (_model_view, "layer_to_quadratic"),
-        (_composition, "layer_to_quadratic"),
     ]:
         count(owner, name)
     certify.radius(model, X[:5] if bilinear else FRAME[:5])

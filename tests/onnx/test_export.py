@@ -35,8 +35,8 @@ from quadric import (
     QuadraticRegressor,
     __version__,
 )
+from tests.support.fixtures import CASES, NAMES, network
 from tests.support.networks import ENDS, HIDDEN, KINDS, make_network
-from tests.support.parity import CASES, NAMES, network
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -105,8 +105,7 @@ def test_the_number_of_nodes_does_not_depend_on_the_number_of_inputs():
     counts = set()
     for n in (4, 64, 256):
         X = np.random.default_rng(n).normal(size=(12, n))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             counts.add(len(export(make_pipeline(*steps).fit(X, [0, 1, 2] * 4)).graph.node))
     assert len(counts) == 1
     assert counts.pop() < 20
@@ -141,10 +140,9 @@ def test_classifier_graphs_agree_with_predict_proba(load, loss, hidden, trained)
     """Compare float32 and float64 graphs with predict_proba in the dtype of training."""
     X, y = load(return_X_y=True)
     X = X.astype("float32").astype(trained)  # the same inputs for both
-    last = QuadraticClassifier(hidden, loss=loss, alpha=0.1, max_iter=20, dtype=trained)
+    last = QuadraticClassifier(hidden, loss=loss, alpha=0.1, dtype=trained)
     model = make_pipeline(StandardScaler(), last.set_params(random_state=0))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # not converged, which does not matter
+    with warnings.catch_warnings(action="ignore"):  # not converged, which does not matter
         model.fit(X, y)
     proto = assert_same(model, X)
     assert len(proto.graph.node) < 30
@@ -160,8 +158,7 @@ def test_classifier_graphs_of_mnist_size_agree_with_predict_proba(loss, hidden):
     X = (rng.uniform(size=(300, 784)) * (rng.uniform(size=(300, 784)) < 0.2)).astype("float32")
     y = np.arange(300) % 10
     last = QuadraticClassifier(hidden, loss=loss, solver="adam", max_iter=1, random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # not converged, which does not matter
+    with warnings.catch_warnings(action="ignore"):  # not converged, which does not matter
         model = make_pipeline(MaxAbsScaler(), last).fit(X, y)
     proto = assert_same(model, X)
     last.network_ = last.network_.astype("float64")
@@ -336,8 +333,8 @@ def test_imputed_numbers_agree(imputer):
     else:
         X[::5, 0] = X[::7, 2] = np.nan
     model = make_pipeline(imputer, StandardScaler(), QuadraticLogisticRegression())
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # the column without values
+    # because of the column without values
+    with warnings.catch_warnings(action="ignore", category=UserWarning):
         model.fit(X, y)
         assert_same(model, X)
 
@@ -423,7 +420,7 @@ def test_bins_agree_on_either_side_of_an_edge(encode, kept, dtype):
     """A discretizer of dtype float32 rounds its inputs before it compares them with the edges."""
     X = np.random.default_rng(0).normal(size=(200, 1))
     bins = KBinsDiscretizer(5, encode=encode, dtype=kept and np.dtype(kept).type)
-    model = make_pipeline(bins, QuadraticClassifier((), max_iter=30))
+    model = make_pipeline(bins, QuadraticClassifier(()))
     model.fit(X, np.digitize(X[:, 0], [-0.5, 0.5]))
     edges = bins.bin_edges_[0][1:-1]
     near = [edges, np.nextafter(edges, np.inf), np.nextafter(edges, -np.inf)]

@@ -1,8 +1,5 @@
 """skl2onnx converts Pipelines and ensembles of the estimators."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -28,6 +25,7 @@ skl2onnx = pytest.importorskip("skl2onnx")
 
 from quadric.onnx import register  # noqa: E402
 from tests.support.onnx_graphs import assert_same, mixed, run, session  # noqa: E402
+from tests.support.processes import output_of  # noqa: E402
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -46,11 +44,9 @@ def test_skl2onnx_converts_classifiers(last, dtype):
 @pytest.mark.slow
 def test_importing_quadric_onnx_registers_the_converters():
     script = "import quadric.onnx, skl2onnx; print(*skl2onnx.supported_converters())"
-    result = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
-    )
+    converters = output_of(script).split()
     for estimator in (QuadraticClassifier, QuadraticLogisticRegression, QuadraticRegressor):
-        assert f"Quadric{estimator.__name__}" in result.stdout.split()
+        assert f"Quadric{estimator.__name__}" in converters
 
 
 def test_skl2onnx_options_are_respected():
@@ -103,7 +99,7 @@ def test_skl2onnx_converts_columns_of_several_types(table):
 
 # ---- ensembles -----------------------------------------------------------------------------
 
-Q = QuadraticClassifier((), alpha=0.1, max_iter=30)
+Q = QuadraticClassifier((), alpha=0.1)
 SCALED = make_pipeline(StandardScaler(), Q)
 BY_SCORES = {"stack_method": "decision_function", "cv": 2}
 ENSEMBLES = {

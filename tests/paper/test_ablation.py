@@ -13,7 +13,7 @@ from quadric.apps.paper._mnist_claims import paper_table
 from quadric.apps.paper._statistics import Sample, sample_of
 from quadric.reference import _as_printed as as_printed, train_logistic, train_qnn, train_rpqnn
 from results.write import read_runs
-from tests.support.outcomes import check_presentation
+from tests.support.sweeps import check_presentation
 
 
 def neuron(theta):

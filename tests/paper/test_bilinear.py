@@ -3,7 +3,6 @@
 import csv
 import json
 import signal
-import time
 
 import numpy as np
 import pytest
@@ -25,11 +24,9 @@ from quadric.certify import radius
 from quadric.convert import fold, truncate
 from quadric.errors import DatasetUnavailableError
 from quadric.files import load
-from tests.support import warm
-from tests.support.bilinear_process import SMALL, context, images
+from tests.support import processes
 from tests.support.commands import assert_one_screen, command
-from tests.support.outcomes import check_presentation
-from tests.support.run_logs import lines
+from tests.support.sweeps import SMALL, check_presentation, context, digits, lines, wait_for_lines
 
 torch = pytest.importorskip("torch")
 
@@ -74,7 +71,7 @@ def test_the_network_computes_the_function_of_the_module():
 
 
 def test_training_is_the_same_for_a_seed_and_noise_and_decay_change_it():
-    data = images()[0]
+    data = digits()[0]
     first, visited = train(data)
     again, _ = train(data)
     assert visited == 3 * (500 // 128) * 128  # incomplete batches are left out
@@ -240,7 +237,7 @@ def test_the_networks_of_all_runs_are_kept_as_model_files(store, small):
     assert [file.name.rpartition("-")[0] for file in files] == [
         f"mnist-{variant}-seed-0" for variant in sorted(VARIANTS)
     ]
-    data, (part,) = images()[0], reproduction.parts(context(store, fashion=None))
+    data, (part,) = digits()[0], reproduction.parts(context(store, fashion=None))
     cells = cells_of([(part, store.runs(part.study, data.checksum))])
     for file, variant in zip(files, sorted(VARIANTS), strict=True):
         right = load(file).logits(data.X_test / 16).argmax(axis=1) == data.y_test
@@ -254,15 +251,12 @@ def test_the_networks_of_all_runs_are_kept_as_model_files(store, small):
 @pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.full)])
 def test_a_killed_reproduction_resumes_with_the_same_table(tmp_path, store, small, jobs):
     psutil = pytest.importorskip("psutil")
-    path, data = tmp_path / "killed" / "runs.sqlite", images()[0]
+    path, data = tmp_path / "killed" / "runs.sqlite", digits()[0]
     path.parent.mkdir()
     logs = [tmp_path / "first.log", tmp_path / "second.log"]
-    process = warm.Started(["-m", "tests.support.bilinear_process", path, logs[0], jobs])
+    process = processes.Started(["-m", "tests.support.sweeps", "bilinear", path, logs[0], jobs])
     try:
-        deadline = time.monotonic() + 300
-        while process.poll() is None and len(lines(logs[0])) < 1 + jobs:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        wait_for_lines(process, logs[0], 1 + jobs, timeout=300)
         workers = psutil.Process(process.pid).children(recursive=True)
         process.send_signal(signal.SIGKILL)
         output = "".join(process.communicate(timeout=60))
@@ -271,14 +265,15 @@ def test_a_killed_reproduction_resumes_with_the_same_table(tmp_path, store, smal
     assert process.returncode == -signal.SIGKILL, output
     psutil.wait_procs(workers, timeout=30)
     with Store(path) as opened:
-        kept = {run.task.kind for run in opened.runs(reproduction.study(), data.checksum)}
+        kept = {str(run.task) for run in opened.runs(reproduction.study(), data.checksum)}
     assert 0 < len(kept) < 4
-    process = warm.Started(["-m", "tests.support.bilinear_process", path, logs[1], jobs])
+    process = processes.Started(["-m", "tests.support.sweeps", "bilinear", path, logs[1], jobs])
     output = "".join(process.communicate(timeout=300))
     assert process.returncode == 0, output
-    assert set(lines(logs[1])) == {f"mnist {kind}" for kind in set(VARIANTS) - kept}  # none twice
     with Store(path) as opened:
+        runs = {str(run.task) for run in opened.runs(reproduction.study(), data.checksum)}
         resumed = reproduction.run(context(opened, fashion=None))
+    assert set(lines(logs[1])) == runs - kept  # none twice
     assert resumed.tables == reproduction.run(context(store, fashion=None)).tables
     assert len(list((path.parent / "bilinear").iterdir())) == 4  # the models of both processes
 
@@ -316,7 +311,7 @@ def test_the_report_is_about_the_other_publication(tmp_path, small, monkeypatch)
     def unavailable(data_dir):
         raise DatasetUnavailableError("no network")
 
-    monkeypatch.setattr("quadric.datasets.mnist", lambda data_dir: images()[0])
+    monkeypatch.setattr("quadric.datasets.mnist", lambda data_dir: digits()[0])
     monkeypatch.setattr("quadric.datasets.fashion_mnist", unavailable)
     result = command("reproduce", "bilinear", "--jobs", "1", "--out", tmp_path)
     assert result.returncode == 0, result.stderr
@@ -339,8 +334,8 @@ def test_without_torch_the_command_prints_the_install_command(tmp_path, small, m
 
     found = extras.find_spec
     monkeypatch.setattr(extras, "find_spec", lambda name: None if name == "torch" else found(name))
-    monkeypatch.setattr("quadric.datasets.mnist", lambda data_dir: images()[0])
-    monkeypatch.setattr("quadric.datasets.fashion_mnist", lambda data_dir: images()[1])
+    monkeypatch.setattr("quadric.datasets.mnist", lambda data_dir: digits()[0])
+    monkeypatch.setattr("quadric.datasets.fashion_mnist", lambda data_dir: digits()[1])
     result = command("reproduce", "bilinear", "--out", tmp_path)
     assert result.returncode == 1
     assert 'The experiment bilinear needs torch: pip install "quadric[torch]"' in result.stderr

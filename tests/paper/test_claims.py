@@ -221,7 +221,7 @@ def test_every_claim_has_a_kind_and_questions_of_ours_are_not_the_papers():
 
 def test_the_overview_and_the_results_have_the_committed_counts(committed):
     verdicts = [(row.kind, row.finding.verdict) for row in committed]
-    overview = (ROOT / "docs" / "explanation" / "claims_overview.md").read_text()
+    overview = (ROOT / "docs" / "results" / "paper.md").read_text()
     kinds = [kind for kind in KINDS if kind != "background"]
     for verdict in Verdict:
         counts = [verdicts.count((kind, verdict)) for kind in kinds]
@@ -236,8 +236,8 @@ def test_the_overview_and_the_results_have_the_committed_counts(committed):
         f"{len(judged)} judged statements: {holds} hold, {partly} with a condition, {fails} do not "
         f"({slips} of them misprints and counts, {questions} questions of ours), {unknown} is "
         "undecided"
-    ) in (ROOT / "docs" / "results.md").read_text()
+    ) in (ROOT / "docs" / "results" / "index.md").read_text()
 
 
 def test_the_page_of_claims_is_generated_from_the_committed_table(committed):
-    assert (ROOT / "docs" / "claims.md").read_text() == markdown_page(committed)
+    assert (ROOT / "docs" / "results" / "claims.md").read_text() == markdown_page(committed)

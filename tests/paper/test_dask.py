@@ -15,10 +15,10 @@ from typer.testing import CliRunner
 
 from quadric import datasets
 from quadric.apps.paper import EXPERIMENTS, Context, _mnist as mnist
-from quadric.apps.paper.sweep import Recipe, Store, _dask as dask_module, run_sweep
+from quadric.apps.paper.sweep import Recipe, Store, _runner as dask_module, run_sweep
 from quadric.apps.shell import app
-from tests.support import warm
-from tests.support.sweep_process import RECIPE, TASKS, end_the_worker, images, table
+from tests.support import processes
+from tests.support.sweeps import RECIPE, TASKS, end_the_worker, images, table
 
 psutil = pytest.importorskip("psutil")
 
@@ -59,7 +59,9 @@ class Cluster:
         self.address = json.loads(told.read_text())["address"]
 
     def _start(self, part, *options):
-        return warm.Started(["-m", f"distributed.cli.dask_{part}", *options], **self.environment)
+        return processes.Started(
+            ["-m", f"distributed.cli.dask_{part}", *options], **self.environment
+        )
 
     def add_worker(self, nanny="--no-nanny"):
         name = f"worker{next(self._names)}"
@@ -134,7 +136,7 @@ def test_a_killed_dask_worker_changes_nothing(new_cluster, store, expected, monk
     with monkeypatch.context() as other:
         other.setattr(dask_module, "ENGINE", "another")
         with pytest.raises(
-            RuntimeError, match=r"engine another, like this process. Got .*, engine 1 on tcp"
+            RuntimeError, match=r"engine another, like this process. Got .*, engine 2 on tcp"
         ):
             run_sweep(TASKS, RECIPE, DATA, store, dask=address)
     assert store.runs(RECIPE, DATA.checksum) == []
@@ -278,7 +280,7 @@ def test_runs_that_kill_their_workers_are_abandoned(new_cluster, store, monkeypa
 
 COMMAND = (
     "import quadric.datasets as d; d.mnist = lambda data_dir: d.digits();"
-    "import quadric.apps.paper.sweep._dask as m; m.SECONDS_TO_CONNECT = 3;"
+    "import quadric.apps.paper.sweep._runner as m; m.SECONDS_TO_CONNECT = 3;"
     "from quadric.apps.shell import main; main()"
 )
 
@@ -286,7 +288,7 @@ COMMAND = (
 @contextmanager
 def reproduce(out, address, seeds):
     options = ["--seeds", seeds, "--out", out, "--dask", address]
-    process = warm.Started(["-c", COMMAND, "reproduce", "mnist", *options])
+    process = processes.Started(["-c", COMMAND, "reproduce", "mnist", *options])
     try:
         yield process
     finally:

@@ -19,7 +19,7 @@ from quadric.apps.paper import (
 from quadric.apps.paper._claims import Verdict
 from quadric.apps.paper._experiment import Table
 from quadric.reference import count_layer
-from tests.support.outcomes import check_presentation
+from tests.support.sweeps import check_presentation
 
 HOLDS, CONDITIONALLY = Verdict.HOLDS, Verdict.CONDITIONALLY
 FAILS, UNKNOWN = Verdict.FAILS, Verdict.UNKNOWN

@@ -29,7 +29,7 @@ from quadric.apps.paper._mnist_claims import (
 from quadric.apps.paper._statistics import Sample, sample_of
 from quadric.apps.paper.sweep import Recipe, Result, Run, Store, Task
 from results.write import read_mnist_runs, results_of
-from tests.support.sweep_process import HERE
+from tests.support.sweeps import HERE
 
 ROOT = Path(__file__).parents[2]
 COLUMNS = ["train_size", "epochs", "hidden", "model", "mean", "std", "best", "worst"]

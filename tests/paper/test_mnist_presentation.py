@@ -8,7 +8,7 @@ from quadric import datasets
 from quadric.apps.paper import Context, Store, _mnist as mnist, parse_row
 from quadric.apps.paper._mnist_claims import Cell, expected_within, paper_table
 from quadric.apps.paper.sweep import Recipe
-from tests.support.outcomes import check_presentation
+from tests.support.sweeps import check_presentation
 
 DIGITS = datasets.digits()
 

@@ -74,7 +74,7 @@ def test_impossible_samples_are_detected():
         assert rounded.is_possible
     good = Sample(90.0, 1.0, 92.0, 88.0, 25)
     assert good.is_possible
-    assert (good.best_in_std, good.worst_in_std) == (2.0, -2.0)
+    assert good.extremes == (2.0, -2.0)
     for wrong in (
         Sample(90.0, 1.0, 95.0, 91.0, 25),  # the mean is outside the range
         Sample(90.0, 3.0, 92.0, 88.0, 25),  # Bhatia and Davis: the variance is at most 4

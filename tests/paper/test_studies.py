@@ -3,7 +3,6 @@
 import csv
 import json
 import signal
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,12 +23,18 @@ from quadric.apps.paper._fewer_layers import SPLITS, split
 from quadric.apps.paper._statistics import Sample
 from quadric.apps.paper.sweep import RECIPES, Store, StudyTask, run_sweep
 from results.write import read_runs
-from tests.support import warm
+from tests.support import processes
 from tests.support.commands import command
-from tests.support.outcomes import check_presentation
-from tests.support.run_logs import lines
-from tests.support.study_process import TASKS, fails, study, train
-from tests.support.sweep_process import table
+from tests.support.sweeps import (
+    STUDY_TASKS as TASKS,
+    check_presentation,
+    fails,
+    lines,
+    study,
+    table,
+    train,
+    wait_for_lines,
+)
 
 
 @pytest.fixture(scope="module")
@@ -84,13 +89,10 @@ def test_a_killed_study_resumes_without_repeating_a_run(tmp_path, expected, jobs
     path, kept = tmp_path / "runs.sqlite", {}
     for attempt in range(5):
         log = tmp_path / f"{attempt}.log"
-        process = warm.Started(["-m", "tests.support.study_process", path, log, jobs])
+        process = processes.Started(["-m", "tests.support.sweeps", "study", path, log, jobs])
         try:
-            deadline = time.monotonic() + 60
-            while attempt < 2 and process.poll() is None and len(lines(log)) < 6 + jobs:
-                assert time.monotonic() < deadline
-                time.sleep(0.005)
             if attempt < 2:
+                wait_for_lines(process, log, 6 + jobs)
                 workers = psutil.Process(process.pid).children(recursive=True)
                 process.send_signal(signal.SIGKILL)
             output = "".join(process.communicate(timeout=60))
@@ -248,39 +250,46 @@ def test_a_layer_counts_only_if_it_helps_the_linear_network():
 
 
 def test_the_advantage_of_a_quadratic_layer_must_vanish_in_wide_layers():
-    def found(gain_at_the_end, gain_at_the_start=5.0):
-        def sample(mean):
-            return Sample(mean, 0.2, mean, mean, 10)
+    def found(gain_at_the_end, gain_at_the_start=5.0, separated=((90, 90), (100, 90))):
+        """Return samples; `separated` are the worst runs, trained and untrained, by width."""
+
+        def sample(mean, worst=None):
+            return Sample(mean, 0.2, mean, mean if worst is None else worst, 10)
 
         return {
-            (600, width, kind, measure): sample(value)
-            for width, gain in ((10, gain_at_the_start), (300, gain_at_the_end))
+            (600, width, kind, measure): value
+            for width, gain, (trained, untrained) in zip(
+                (10, 300), (gain_at_the_start, gain_at_the_end), separated, strict=True
+            )
             for kind in wide_layers.KINDS
             for measure, value in zip(
-                wide_layers.MEASURES, (100, 90, 100, 90 + gain, 90), strict=True
+                wide_layers.MEASURES,
+                (
+                    sample(100, trained),
+                    *(sample(90), sample(100), sample(90 + gain)),
+                    sample(95, untrained),
+                ),
+                strict=True,
             )
         }
 
-    separated = {
-        (600, w, kind): (10 * (w == 300), 0) for w in (10, 300) for kind in ("linear", "quadratic")
-    }
     for gain, verdict in (
         (0.0, Verdict.HOLDS),
         (2.0, Verdict.CONDITIONALLY),
         (6.0, Verdict.FAILS),
     ):
-        claim = wide_layers.claim(found(gain), separated, True)
+        claim = wide_layers.claim(found(gain), True)
         assert claim.verdict is verdict, gain
     part = "in every run from h = 300, and by the features of the untrained layer at no h"
     assert part in claim.ours
-    by_dimension = {key: (count, count) for key, (count, _) in separated.items()}
-    claim = wide_layers.claim(found(0.0), by_dimension, True)
+    by_dimension = found(0.0, separated=((90, 90), (100, 100)))
+    claim = wide_layers.claim(by_dimension, True)
     assert claim.verdict is Verdict.CONDITIONALLY  # separable without training
-    claim = wide_layers.claim(found(0.0, 0.1), separated, True)
+    claim = wide_layers.claim(found(0.0, 0.1), True)
     assert claim.verdict is Verdict.CONDITIONALLY  # no gain in narrow layers, either
-    nowhere = dict.fromkeys(separated, (9, 0))
-    assert wide_layers.claim(found(0.0), nowhere, True).verdict is Verdict.FAILS
-    assert wide_layers.claim(found(0.0), separated, False).verdict is Verdict.UNKNOWN
+    nowhere = found(0.0, separated=((99, 90), (99, 90)))
+    assert wide_layers.claim(nowhere, True).verdict is Verdict.FAILS
+    assert wide_layers.claim(found(0.0), False).verdict is Verdict.UNKNOWN
 
 
 @pytest.mark.parametrize(
@@ -368,14 +377,17 @@ def committed_claims():
     kinds = {name: kind for kind, name in recurrent.MODELS.items()}
     found = {(row["task"], kinds[row["network"]]): sample(row) for row in committed("recurrent")}
     yield recurrent.claim(found)
-    found, separated = {}, {}
+    found = {}
     for row in committed("wide_layers"):
         place = (int(row["images"]), int(row["h"]), row["output"])
         for measure in wide_layers.MEASURES:
             std = f"{measure}, std"
             found[*place, measure] = sample(row, f"{measure}, mean", std if std in row else None)
-        separated[place] = (int(row["separable runs"]), int(row["separable runs, untrained"]))
-    yield wide_layers.claim(found, separated, compared=True)
+        for measure, column in zip(
+            wide_layers.SEPARATING, ("separable runs", "separable runs, untrained"), strict=True
+        ):
+            assert (found[*place, measure].worst == 100) is (row[column] == row["runs"])
+    yield wide_layers.claim(found, compared=True)
 
 
 def test_committed_verdicts_follow_from_the_committed_numbers():

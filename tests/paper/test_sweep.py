@@ -24,9 +24,8 @@ from quadric.apps.paper.sweep import (
     table_tasks,
 )
 from quadric.apps.paper.sweep._task import prepare
-from tests.support import warm
-from tests.support.run_logs import lines
-from tests.support.sweep_process import RECIPE, TASKS, images, table
+from tests.support import processes
+from tests.support.sweeps import RECIPE, TASKS, images, lines, table, wait_for_lines
 
 DATA = images()
 FEW = TASKS[:6]
@@ -428,7 +427,7 @@ def test_invalid_numbers_of_jobs_are_refused(store, jobs):
 
 
 def start_sweep(path, log):
-    return warm.Started(["-m", "tests.support.sweep_process", path, log])
+    return processes.Started(["-m", "tests.support.sweeps", "sweep", path, log, 2])
 
 
 def finish(process, timeout=120):
@@ -437,13 +436,6 @@ def finish(process, timeout=120):
     finally:
         process.kill()
         process.wait()
-
-
-def wait_for_lines(process, log, count, timeout=60):
-    deadline = time.monotonic() + timeout
-    while len(lines(log)) < count and process.poll() is None:
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
 
 
 def check_resumed(path, log, before):

@@ -21,7 +21,7 @@ def browser():
 @pytest.fixture
 def open_page(browser, url):
     """Open the page with a hash and options of the browser; there must be no complaint at all."""
-    from tests.support.playground_page import PlaygroundPage
+    from tests.support.browser import PlaygroundPage
 
     pages = []
 

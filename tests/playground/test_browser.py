@@ -10,6 +10,23 @@ import quadric
 
 pytestmark = pytest.mark.slow
 
+# clicks, and returns the outputs of the network that is shown at this moment
+EXPORT_AND_PREDICT = """async (points) => {
+    const { app } = await import('./main.js');
+    const { outputs } = await import('./net.js');
+    const { net, scaler } = app.stage.main.run;
+    document.querySelector('#export-model').click();
+    const scale = (x, j) => (x - scaler.mean[j]) / scaler.scale[j];
+    return points.map((x) => [...outputs(net, x.map(scale))]);
+}"""
+# of the field, at a place given as shares of the picture's width and height
+COLOR = """([x, y]) => {
+    const canvas = document.querySelector('#picture canvas');
+    const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext('2d');
+    copy.drawImage(canvas, 0, 0);
+    return [...copy.getImageData(x * canvas.width, y * canvas.height, 1, 1).data].slice(0, 3);
+}"""
+CLIPBOARD = ["clipboard-read", "clipboard-write"]
 CLUSTERS = "#data=clusters&size=600&speed=0"
 
 
@@ -25,7 +42,7 @@ def test_the_first_visit_needs_less_than_three_seconds(open_page):
     page = open_page("#samples=200")  # of 100 per second
     page.wait_for_samples(200)
     assert "gets all 4 points right" in page.summary
-    assert page.page.input_value("#setting-speed") == "100"
+    assert page.page.input_value("#setting-speed") == "auto"
 
 
 def test_six_clusters_are_learned_past_99_percent(open_page):
@@ -74,6 +91,78 @@ def test_points_are_drawn_and_learned(open_page):
     assert "B" in page.text("#legend")
 
 
+def copied_link(page):
+    page.page.click("#link-button")
+    page.wait_for_text("#link-button", "Copied")
+    return "#" + page.page.evaluate("navigator.clipboard.readText()").split("#")[1]
+
+
+def drag(page, *places):
+    page.page.mouse.move(*page.place(*places[0]))
+    page.page.mouse.down()
+    for place in places[1:]:
+        page.page.mouse.move(*page.place(*place), steps=5)
+
+
+def count_points(page, count, least=True):
+    """Wait until the address has that many points; it is not written at once."""
+    split = "(location.hash.split('points=')[1] ?? '').split(';').filter(Boolean)"
+    page.wait(f"{split}.length {'>=' if least else '==='} {count}")
+
+
+def test_clouds_are_drawn_by_dragging_while_training_runs(open_page):
+    page = open_page(permissions=CLIPBOARD)  # the first visit trains on XOR
+    page.page.click("#draw-toggle")  # which removes the points of XOR
+    page.wait_for_text("#legend", "A")
+    drag(page, (0.2, 0.3), (0.3, 0.3), (0.3, 0.5), (0.2, 0.5))
+    page.page.mouse.up()
+    page.page.click("#draw-class-1")
+    drag(page, (0.7, 0.3), (0.8, 0.6))
+    page.wait_for_summary("gets .* right")  # before the button is released
+    samples = page.count("sample")
+    page.wait(f"document.querySelector('#sample-count').innerText.replace(/\\D/g, '') > {samples}")
+    page.page.mouse.move(*page.place(0.7, 0.7), steps=5)
+    page.page.mouse.up()
+    assert page.text("#run-text") == "Pause"
+    count_points(page, 30)
+    page.wait_for_summary("gets (all|every)")
+    samples = page.pause()
+    other = open_page(copied_link(page))
+    other.wait_for_samples(samples)
+    assert other.pixels() == page.pixels()  # although the points changed while training ran
+
+
+def test_strokes_are_undone_erased_and_cleared(open_page):
+    page = open_page("#samples=0")
+    page.page.click("#draw-toggle")
+    count_points(page, 0, least=False)
+    page.page.click("#draw-undo")  # points can be added to those of XOR
+    count_points(page, 4, least=False)
+    drag(page, (0.1, 0.1), (0.1, 0.6))
+    page.page.mouse.up()
+    count_points(page, 20)
+    page.page.click("#draw-undo")  # the whole stroke
+    count_points(page, 4, least=False)
+    page.page.click("#draw-erase")
+    page.page.mouse.click(*page.place_of(1, 1))
+    count_points(page, 3, least=False)
+    page.page.click("#draw-clear")
+    count_points(page, 0, least=False)
+    page.page.click("#draw-undo")
+    count_points(page, 3, least=False)
+
+
+def test_a_large_csv_file_fills_the_curves_at_once(open_page):
+    page = open_page("#samples=0")
+    X = np.random.default_rng(0).normal(size=(20_000, 2))
+    rows = [f"{a:.3f},{b:.3f},{int(a * b > 0)}" for a, b in X]
+    page.drop("large.csv", "\n".join(["a,b,class", *rows]).encode())
+    page.page.click("#csv-use")
+    page.page.click("#run")
+    page.wait("document.querySelector('#epoch-count').innerText >= 1")
+    page.wait_for_summary(r"9\d\.\d% of the test points right")
+
+
 def test_a_dropped_csv_file_is_learned_in_its_own_units(open_page):
     page = open_page("#samples=0")
     rng = np.random.default_rng(0)
@@ -101,6 +190,61 @@ def test_a_dropped_csv_file_is_learned_in_its_own_units(open_page):
     assert "standard deviations" in probe
 
 
+def test_a_csv_file_with_a_number_to_predict_is_a_color_field(open_page, tmp_path):
+    page = open_page("#samples=0", permissions=CLIPBOARD)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2)) * [30, 2] + [100, 5]
+    y = 1000 * (X[:, 0] / 30) ** 2 + 5000 * X[:, 1] + rng.normal(size=200)
+    rows = [f"{a:.2f},{b:.3f},{c:.1f}" for (a, b), c in zip(X, y, strict=True)]
+    page.drop("houses.csv", "\n".join(["sqft,age,price", *rows]).encode())
+    assert page.page.locator("#csv-target option:checked").inner_text() == "price (a number)"
+    page.page.click("#csv-use")
+    page.page.click("#run")
+    page.wait_for_summary(
+        r"reaches an R² of 0\.99\d+ on the test points: the level curves are .*s\."
+    )
+    page.pause()
+    assert re.search(r"price: \d+ to \d+", page.text("#legend"))
+    assert page.text("#curves").split().count("R²") == 1
+    page.page.click("#export-button")
+    model = quadric.load(page.download("#export-model", tmp_path))
+    assert type(model[-1]) is quadric.QuadraticRegressor
+    assert "clone(model)" in page.text("#python-lines")
+    page.page.keyboard.press("Escape")
+    colors = []
+    for x, y in [(0.1, 0.9), (0.9, 0.1)]:  # low and high
+        probe = page.hover_picture(x, y)
+        at = [float(found.replace("−", "-")) for found in re.findall(r" = ([−\d.]+)", probe)[:2]]
+        shown = float(re.search(r"price\s+([−\d.]+)", probe).group(1).replace("−", "-"))
+        assert abs(shown - model.predict([at])[0]) < 500  # `at` has three digits
+        colors.append(page.page.evaluate(COLOR, [x, y]))
+    (red, _, blue), (other_red, _, other_blue) = colors
+    assert red > blue
+    assert other_blue > other_red
+    other = open_page(copied_link(page))
+    other.wait_until_still()
+    assert other.pixels() == page.pixels()
+
+
+def test_a_data_set_of_numbers_has_level_curves_for_deep_networks_too(open_page):
+    page = open_page("#data=hills&layers=q6&samples=3000&compare=true")
+    page.wait_until_still()
+    assert re.search(r"R² on the test points: linear [−\d.]+, quadratic 0\.\d+", page.summary)
+    page.page.click("#compare")
+    page.page.click("#epoch")
+    page.wait_for_summary("^6 quadratic, then 1 quadratic neuron reach an R² of 0")
+    page.wait_until_still()
+    script = """async () => {
+        const { app } = await import('./main.js');
+        return app.stage.main.picture.painting.lines.map(({ label, arcs }) => [label, arcs.length]);
+    }"""
+    lines = page.page.evaluate(script)
+    assert len(lines) >= 4
+    assert sum(count > 0 for _, count in lines) >= 3
+    assert page.page.is_disabled("#setting-output")
+    assert page.page.is_disabled("#draw-toggle")
+
+
 def test_a_broken_csv_file_is_reported_with_its_line(open_page):
     page = open_page("#samples=0")
     page.page.select_option("#setting-data", "csv")  # asks for a file
@@ -112,15 +256,12 @@ def test_a_broken_csv_file_is_reported_with_its_line(open_page):
 
 @pytest.mark.parametrize("link", ["", "#data=clusters&output=softmax&size=120&layers=q3"])
 def test_a_copied_link_opens_the_same_picture(open_page, link):
-    page = open_page(link, permissions=["clipboard-read", "clipboard-write"])
+    page = open_page(link, permissions=CLIPBOARD)
     if link:
         page.page.click("#run")
     page.wait("document.querySelector('#epoch-count').innerText > 1")
     samples = page.pause()
-    page.page.click("#link-button")
-    page.wait_for_text("#link-button", "Copied")
-    copied = page.page.evaluate("navigator.clipboard.readText()")
-    other = open_page("#" + copied.split("#")[1])
+    other = open_page(copied_link(page))
     other.wait_for_samples(samples)
     assert other.count("sample") == samples
     assert other.pixels() == page.pixels()
@@ -157,6 +298,24 @@ def test_exported_models_give_the_same_predictions_in_python(open_page, tmp_path
     right = np.mean(model.predict(X).astype(str) == np.array([row[2] for row in rows]))
     assert right > 0.8  # what the page's curves say, too
     assert "from quadric import load" in page.text("#python-lines")
+
+
+def test_models_that_are_exported_while_training_runs_are_those_of_the_page(open_page, tmp_path):
+    page = open_page("#data=clusters&layers=q12&speed=0")
+    page.page.click("#run")
+    page.wait("document.querySelector('#epoch-count').innerText > 0")
+    page.page.click("#export-button")
+    points = np.random.default_rng(0).normal(-4, 8, (20, 2)).tolist()
+    shown = []
+    for number in range(10):
+        with page.page.expect_download() as waiting:
+            shown.append(page.page.evaluate(EXPORT_AND_PREDICT, points))
+        path = tmp_path / f"{number}.quadric"
+        waiting.value.save_as(path)
+        found = quadric.load(path)[-1].network_.forward(quadric.load(path)[0].transform(points))
+        np.testing.assert_allclose(found, shown[-1], rtol=0, atol=1e-12)
+    assert page.text("#run-text") == "Pause"
+    assert len({str(outputs) for outputs in shown}) > 5  # it was training
 
 
 def test_an_exported_model_is_imported_with_the_same_picture(open_page, tmp_path):

@@ -19,6 +19,7 @@ def findings(page, part=None):
 def test_axe_core_has_no_serious_findings(open_page):
     page = open_page("#data=clusters&layers=q12&lesson=1&samples=600")
     page.page.click("#draw-toggle")
+    page.page.click("#draw-undo")  # the points are removed and come back
     page.page.click("#thumb-1-0")
     page.wait_until_still()
     assert findings(page) == []
@@ -52,15 +53,20 @@ def test_everything_works_with_the_keyboard_alone(open_page):
     page.page.focus("#setting-seed")
     press("s")  # typed into a field, a letter is no shortcut
     assert page.count("sample") == page.wait_until_still()
-    page.page.focus("#draw-toggle")
-    press("Space")
     page.page.focus("#picture")
     press("ArrowRight")
     assert "x1 = " in page.text(".probe")
     assert "%" in page.page.inner_text("#live")
-    press("Enter")
+    page.page.focus("#draw-toggle")
+    press("Space")
+    page.page.focus("#picture")
+    for key in ("ArrowRight", "Enter", "Shift+ArrowRight", "Enter"):
+        press(key)
+        assert "x1 = " in page.text(".probe")  # on the empty plane, too
     page.wait("document.querySelector('#setting-data').value === 'points'")
-    page.wait("location.hash.split('points=')[1]?.split(';').length === 5")
+    page.wait("location.hash.split('points=')[1]?.split(';').length === 2")
+    press("Delete")
+    page.wait("location.hash.split('points=')[1]?.split(';').length === 1")
 
 
 def test_every_control_is_reached_by_tab_and_has_a_name(open_page):
@@ -96,6 +102,33 @@ def test_no_width_needs_horizontal_scrolling(open_page):
             assert page.page.evaluate("document.documentElement.scrollWidth") <= width
             box = page.page.locator("#run").bounding_box()
             assert 0 <= box["y"] <= 720 - box["height"]  # visible without scrolling
+
+
+LINES = """() => {
+    const canvas = document.querySelector('#diagram > canvas');
+    const { width, height } = canvas;
+    const copy = new OffscreenCanvas(width, height).getContext('2d', { willReadFrequently: true });
+    copy.drawImage(canvas, 0, 0);
+    const { data } = copy.getImageData(0, 0, width, height);
+    const counts = { positive: 0, negative: 0 };
+    for (let i = 0; i < data.length; i += 4) {
+        if (data[i + 3] > 200) counts[data[i] < data[i + 2] ? 'positive' : 'negative']++;
+    }
+    return counts;
+}"""
+
+
+def test_the_network_with_its_connections_is_in_view(open_page):
+    page = open_page("#data=moons&layers=q4,l3&samples=2000")  # 1280 x 800
+    page.wait_until_still()
+    for selector in ("#diagram", "#picture"):
+        box = page.page.locator(selector).bounding_box()
+        assert box["y"] + box["height"] <= 800
+    lines = page.page.evaluate(LINES)
+    assert min(lines.values()) > 100
+    page.page.click("#thumb-0-1")  # the lines of the others fade
+    page.page.wait_for_selector("#details code:visible")
+    assert sum(page.page.evaluate(LINES).values()) < sum(lines.values()) / 2
 
 
 def test_a_narrow_screen_trains_and_draws(open_page):

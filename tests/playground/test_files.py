@@ -6,6 +6,7 @@ import runpy
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
@@ -19,7 +20,7 @@ from quadric import (
     save,
 )
 from quadric.files import info
-from tests.support.node import export, imported, needs_node
+from tests.support.browser import export, imported, needs_node
 
 pytestmark = [needs_node, pytest.mark.slow]
 
@@ -44,6 +45,36 @@ EXPORTED = {
         "lastKind": "reduced",
     },
 }
+
+
+REGRESSIONS = {
+    "one neuron": {},
+    "hidden layers": {"layers": LAYERS, "lastKind": "linear", "activation": "relu"},
+    "reduced": {"lastKind": "reduced", "standardize": False},
+    "reduced after a hidden layer": {"layers": LAYERS[:1], "lastKind": "reduced"},
+    "in the user's units": {
+        "data": "points",
+        "points": POINTS
+        | {"values": [1e5, 2e5, 4e5, 5e4, 3e5, 2e5], "classes": [0] * 6, "names": ["price"]},
+    },
+}
+
+
+@pytest.mark.parametrize("name", REGRESSIONS)
+def test_an_exported_regressor_predicts_the_same_in_python(name, tmp_path):
+    export({"data": "hills"} | REGRESSIONS[name], tmp_path)
+    header, *rows = rows_of(tmp_path / "data.csv")
+    assert header[2:] == ["target", "set"]
+    X, y = np.array([row[:2] for row in rows], float), np.array([row[2] for row in rows], float)
+    model = load(tmp_path / "trained.quadric")
+    expected = json.loads((tmp_path / "probabilities.json").read_text())["values"]
+    np.testing.assert_allclose(model.predict(X), expected, rtol=0, atol=1e-12 * np.abs(y).max())
+    last = model[-1] if isinstance(model, Pipeline) else model
+    assert isinstance(last, QuadraticRegressor)
+    assert len(last.layer_kinds) == len(REGRESSIONS[name].get("layers", [])) + 1
+    again = clone(model).fit(X, y)  # as the page advises
+    assert again.score(X, y) >= model.score(X, y)
+    save(model, tmp_path / "again.quadric")
 
 
 @pytest.fixture(scope="module", params=EXPORTED.values(), ids=EXPORTED)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import make_conic_fixture
-from tests.support.node import needs_node
+from tests.support import fixtures
+from tests.support.browser import needs_node
 
 pytestmark = [needs_node, pytest.mark.slow]
 
@@ -49,8 +49,8 @@ def test_types_and_format_are_correct(checkers, name):
 
 
 def test_the_fixture_of_conics_is_what_the_geometry_generates():
-    made = json.loads(json.dumps(make_conic_fixture.make()))["cases"]
-    known = json.loads(make_conic_fixture.PATH.read_text())["cases"]
+    made = json.loads(json.dumps(fixtures.conics()))
+    known = json.loads(fixtures.CONICS_FILE.read_text())["cases"]
     assert [case["kind"] for case in made] == [case["kind"] for case in known]
     for new, old in zip(made, known, strict=True):
         for field in ("points", "distances", "nearest", "center"):

@@ -1,14 +1,16 @@
 """Plots of models with any number of inputs."""
 
-from dataclasses import replace
+import re
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from quadric import (
     Network,
@@ -16,7 +18,7 @@ from quadric import (
     QuadraticLogisticRegression,
     QuadraticRegressor,
 )
-from quadric.explain import boundary, explain
+from quadric.explain import boundary, dependence, explain, strongest_pairs
 from quadric.plotting import (
     plot_boundaries,
     plot_calibration,
@@ -25,13 +27,18 @@ from quadric.plotting import (
     plot_eigenvectors,
     plot_importances,
     plot_points,
+    plot_precision_recall,
     plot_prediction,
     plot_regions,
     plot_residuals,
+    plot_roc,
     plot_slices,
+    precision_recall_figure,
+    residuals_figure,
+    roc_figure,
 )
 from quadric.plotting._boundaries import InputAxis, ModelSlice, _edges, slice_model
-from tests.support.shop import shop, shop_model
+from tests.support.fitted_models import shop, shop_model
 
 IRIS = load_iris()
 X, Y = IRIS.data, IRIS.target_names[IRIS.target]
@@ -129,6 +136,31 @@ def test_calibration_confusion_and_residuals_show_the_rows(model, ax):
     assert figure.axes[0].get_xlabel() == "predicted width"
 
 
+def test_threshold_curves_are_those_of_scikit_learn(model):
+    P = np.array([[0.9, 0.1], [0.6, 0.4], [0.65, 0.35], [0.2, 0.8], [0.7, 0.3], [0.8, 0.2]])
+    truth = ["ok", "ok", "fraud", "fraud", "ok", "ok"]
+    (ax,) = precision_recall_figure(P[:, ::-1], truth, ["fraud", "ok"]).axes
+    assert texts(ax) == ["fraud: average precision 0.833"]  # (1 + 2 / 3) / 2
+    curve, share = ax.get_lines()
+    assert np.allclose(curve.get_xdata(), [1, 1, 1, 1, 0.5, 0.5, 0])
+    assert np.allclose(curve.get_ydata(), [2 / 6, 2 / 5, 2 / 4, 2 / 3, 1 / 2, 1, 1])
+    assert share.get_ydata()[0] == pytest.approx(2 / 6)
+    (ax,) = roc_figure(P[:, ::-1], truth, ["fraud", "ok"]).axes
+    assert texts(ax) == ["fraud: AUC 0.875"]  # 7 of 8 pairs
+    assert (ax.get_xlabel(), ax.get_ylabel()) == (
+        "false positive rate",
+        "recall (true positive rate)",
+    )
+    for draw in (plot_precision_recall, plot_roc):
+        assert [text.split(":")[0] for text in texts(draw(model, X, Y).axes[0])] == [
+            "setosa",
+            "versicolor",
+            "virginica",
+        ]
+        with pytest.raises(ValueError, match="y must hold at least two of the model's classes"):
+            draw(model, X[:5], Y[:5])
+
+
 def test_labels_of_another_type_are_no_classes(ax):
     numbers = np.where(Y == "setosa", 0, 1)
     model = QuadraticClassifier((), max_iter=2, random_state=0).fit(X, numbers.astype(str))
@@ -138,7 +170,7 @@ def test_labels_of_another_type_are_no_classes(ax):
 
 @pytest.mark.parametrize("hidden", [(), (4,)])
 def test_regions_have_a_legend_and_labels(ax, hidden):
-    model = QuadraticClassifier(hidden, random_state=0, max_iter=20).fit(X[:, 2:], Y)
+    model = QuadraticClassifier(hidden, random_state=0).fit(X[:, 2:], Y)
     plot_regions(model, X[:, 2:], Y, ax)
     assert texts(ax) == ["setosa", "versicolor", "virginica"]
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("x1", "x2")
@@ -163,19 +195,84 @@ def test_bars_of_importances_add_up_to_the_totals(model, ax):
     assert texts(ax) == ["linear", "squared", "interactions"]
 
 
-def test_negative_importances_are_drawn_to_the_left_of_zero(ax):
-    explanation = explain(QuadraticLogisticRegression().fit(X, Y), X)
-    one = replace(explanation.importances[0], linear=0.5, squared=-0.2, interactions=-0.1)
-    plot_importances(replace(explanation, importances=[one]), ax)
-    bars = [part[0] for part in ax.containers]
-    ends = [(bar.get_x(), bar.get_x() + bar.get_width()) for bar in bars]
-    assert np.allclose(ends, [(0, 50), (0, -20), (-20, -30)])
-
-
-def test_importances_need_a_single_layer(ax):
-    model = QuadraticClassifier((4,), random_state=0, max_iter=20).fit(X, Y)
-    with pytest.raises(ValueError, match="After a hidden layer, use plot_dependence"):
+def test_importances_of_a_network_need_data_and_have_no_parts(ax):
+    model = QuadraticClassifier((4,), random_state=0).fit(X, Y)
+    with pytest.raises(ValueError, match=r"need data: explain\(model, X\)"):
         plot_importances(explain(model), ax)
+    explanation = explain(model, X)
+    plot_importances(explanation, ax)
+    (bars,) = ax.containers
+    totals = [100 * one.total for one in explanation.importances]
+    assert np.allclose([bar.get_width() for bar in bars], totals)
+    assert sum(totals) == pytest.approx(100)
+
+
+def test_lines_of_a_classifier_without_interactions_are_parallel():
+    """Probabilities of an additive model interact; its log-odds and centered scores do not."""
+    rng = np.random.default_rng(0)
+    data = rng.normal(size=(300, 2))
+    z = 2 * data[:, 0] + data[:, 1] ** 2 - 1 + rng.logistic(size=300)
+    for y in ((z > 0).astype(int), np.digitize(z, [-1, 1])):
+        model = LogisticRegression().fit(np.column_stack([data, data**2])[:, :2], y)
+        pair = dependence(model, data, [0, 1], size=5, scores=True)
+        assert pair.interaction < 1e-12
+        assert dependence(model, data, [0, 1], size=5).interaction > 0.01
+        assert strongest_pairs(model, data, ["x1", "x2"]) == []
+        figure = plot_dependence(model, data)
+        label = "log-odds of 1" if len(np.unique(y)) == 2 else "score"
+        assert figure.axes[0].get_ylabel() == label
+        k = 0 if len(np.unique(y)) == 2 else pair.main_output
+        bent = np.diff(figure.axes[0].lines[k].get_ydata(), 2)
+        np.testing.assert_allclose(bent, 0, atol=1e-12)
+
+
+@pytest.mark.parametrize("plot", [plot_boundaries, plot_prediction])
+def test_at_most_2000_points_are_drawn_and_counted(ax, plot):
+    rng = np.random.default_rng(0)
+    data = rng.normal(size=(12_000, 3))
+    y = data[:, 0] ** 2 + data[:, 1]
+    if plot is plot_boundaries:
+        y = np.where(y > 1, "a", "b")
+        model = QuadraticLogisticRegression().fit(data[:500], y[:500])
+    else:
+        model = QuadraticRegressor((), random_state=0).fit(data[:500], y[:500])
+    plot(model, data, y, ax)
+    assert sum(
+        len(part.get_offsets()) for part in ax.collections if part.get_offsets().size > 2
+    ) == (2000)
+    text = "Points: a random choice of 2000 of the 3000 of 12000 rows nearest to this plane"
+    assert text in ax.get_title(loc="left")
+    plot(model, data[:, :3][:1000], y[:1000], ax)
+    assert "Points: the 250 of 1000 rows nearest" in ax.get_title(loc="left")
+
+
+def test_residuals_of_many_rows_are_sampled():
+    y = np.random.default_rng(0).normal(size=5000) * 1e5
+    figure = residuals_figure(y * 0.9, y)
+    assert [len(ax.collections[0].get_offsets()) for ax in figure.axes] == [2000, 2000]
+    title = figure.get_suptitle()
+    assert title.startswith("2000 of 5000 rows drawn, ")
+    assert re.search(r"RMSE \d\d? ?\d{3}$", title)
+    labels = [text.get_text() for text in figure.axes[0].get_yticklabels()]
+    assert "200 000" in labels
+
+
+def test_categories_that_are_not_drawn_are_counted(ax):
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    frame = pandas.DataFrame(
+        {"region": [f"r{i}" for i in np.arange(400) % 40], "a": rng.normal(size=400)}
+    )
+    price = frame["a"] + (np.arange(400) % 40 > 20)
+    encode = make_column_transformer(
+        (OneHotEncoder(sparse_output=False), ["region"]), remainder="passthrough"
+    )
+    model = make_pipeline(encode, QuadraticRegressor((), random_state=0)).fit(frame, price)
+    names = {one.get_xlabel() for one in plot_dependence(model, frame).axes}
+    assert "region (12 of 40 values)" in names
+    plot_prediction(model, frame, price, ax)
+    assert "region (12 of 40)" in {ax.get_xlabel(), ax.get_ylabel()}
+    assert "region (12 of 40 values): y = " in str(dependence(model, frame, ["region"]))
 
 
 def test_plots_with_several_axes_are_drawn_on_a_given_figure(model):
@@ -210,7 +307,7 @@ def test_faults_R6_a_model_with_thousands_of_classes_is_refused(monkeypatch):
 def test_faults_R6_edges_are_drawn_only_between_classes_that_win_somewhere():
     rng = np.random.default_rng(0)
     P = rng.dirichlet(np.ones(200), size=(20, 30))
-    axes = tuple(InputAxis("x", [], np.arange(n, dtype=float), None) for n in (30, 20))
+    axes = tuple(InputAxis("x", list(range(n)), has_categories=False) for n in (30, 20))
     found = ModelSlice(axes, P, np.zeros((0, 2)), np.zeros(0, dtype=bool), "")
     drawn = []
     ax = SimpleNamespace(contour=lambda x, y, margin, *_, **__: drawn.append(margin))

@@ -229,10 +229,10 @@ def test_boundary_of_two_classes_can_be_drawn(ax):
 def test_the_pictures_of_the_documentation_are_drawn(name, tmp_path, monkeypatch):
     root = Path(__file__).parents[2]
     monkeypatch.setattr("sys.argv", ["pictures.py", str(tmp_path), name])
-    namespace = runpy.run_path(str(root / "docs" / "pictures.py"), run_name="__main__")
+    namespace = runpy.run_path(str(root / "docs" / "assets" / "pictures.py"), run_name="__main__")
     assert name in namespace["PICTURES"]
     assert [path.name for path in tmp_path.iterdir()] == [name]
-    assert (root / "docs" / name).exists()
+    assert (root / "docs" / "assets" / name).exists()
 
 
 def test_inverted_axes_stay_inverted(ax):

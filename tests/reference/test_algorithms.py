@@ -36,7 +36,7 @@ from quadric.reference._algorithms import (
     gradients_logistic,
 )
 from quadric.reference._counts import Counter
-from tests.support.central_differences import difference
+from tests.support.networks import difference
 
 
 @pytest.fixture

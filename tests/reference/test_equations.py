@@ -7,7 +7,7 @@ from quadric.reference import COUNTS, A, M, gradients_qnn, gradients_rpqnn, sigm
 from quadric.reference._algorithms import forward_qnn
 from quadric.reference._counts import Counter
 from quadric.reference._pieces import delta_L, loss_value
-from tests.support.central_differences import difference
+from tests.support.networks import difference
 
 BCE = "binary_cross_entropy"
 m, n = 3, 4

@@ -157,7 +157,7 @@ def test_evaluate_gives_the_regression_scores_of_train(tmp_path):
         )
 
 
-@pytest.mark.parametrize("options", [["--test", "constant.csv"], ["--cv", "4"], []])
+@pytest.mark.parametrize("options", [["--test", "constant.csv"], ["--cv", "4"], ["--holdout"]])
 def test_a_model_whose_R2_is_not_defined_is_saved(options, tmp_path):
     """R² needs two different targets among the rows that are scored."""
     rng = np.random.default_rng(0)
@@ -190,7 +190,7 @@ def test_a_class_that_is_never_predicted_is_remarked_and_balanced_weights_help(t
     arguments = ["train", data, "-t", "y", "--json", "-o", tmp_path / "m"]
     plain = json.loads(command(*arguments).stdout)
     assert plain["evaluation"]["classes"][1]["predicted"] == 0
-    assert any("Never predicted: 'yes' (3 test rows)" in text for text in plain["remarks"])
+    assert any("Never predicted: 'yes' (12 test rows)" in text for text in plain["remarks"])
     assert any("--class-weight balanced" in text for text in plain["remarks"])
     balanced = json.loads(command(*arguments, "--class-weight", "balanced").stdout)
     assert balanced["evaluation"]["classes"][1]["predicted"] > 0
@@ -244,6 +244,7 @@ def test_noise_is_remarked(tmp_path):
         )
         assert result.returncode == 0, result.stderr
         assert "Remark: The model is not clearly better than" in result.stdout
+        assert "The inputs may be unrelated to the target." in result.stdout
         assert word in result.stdout
 
 
@@ -253,7 +254,7 @@ def test_duplicates_and_few_rows_are_remarked(split, tmp_path):
     result = command(*arguments, "--test", split / "train.csv")
     assert "Remark: 75 of 75 test rows also occur in the training data" in result.stdout
     assert "Remark: There are only 75 rows, so the scores are uncertain.\n" in result.stdout
-    assert "With --cv 5" in command(*arguments).stdout
+    assert "With --cv 5" in command(*arguments, "--holdout").stdout
 
 
 @pytest.mark.slow
@@ -265,3 +266,32 @@ def test_streaming_is_scored_on_a_test_table(split, tmp_path):
     assert found["trained"] == 75
     assert found["scores"]["this model"] > 0.9
     assert "logistic regression" in found["evaluation"]["scores"]["accuracy"]["baselines"]
+
+
+def test_scores_on_the_training_table_are_said_to_be_too_optimistic(place, tmp_path):
+    """Unless the model has not seen its held-out rows, which are then part of the table."""
+    data, page = place / "iris.csv", tmp_path / "page.html"
+    for options in ([], ["--holdout"]):
+        model = tmp_path / "m"
+        train = ["train", data, "-t", "species", "--hidden", "none", "--alpha", "1", "-o", model]
+        assert command(*train, *options).returncode == 0
+        seen = "The model was trained on all rows of a table with this name."
+        assert (seen in command("evaluate", model, data).stderr) is not bool(options)
+        assert command("report", model, data, "-o", page).returncode == 0
+        assert (seen in page.read_text(encoding="utf-8")) is not bool(options)
+
+
+def test_train_report_explain_and_certify_tell_how_to_get_an_equation(place, tmp_path):
+    model, page = tmp_path / "m", tmp_path / "page.html"
+    train = ["train", place / "iris.csv", "-t", "species", "-o", model, "--cv", "2"]
+    result = command(*train, "--hidden", "4", "--max-iter", "40", "--report", page)
+    assert "--equation saves that model instead.\n" in result.stdout
+    assert "--equation saves that model instead.</p>" in page.read_text(encoding="utf-8")
+    for command_line in (["explain", model], ["certify", model, place / "iris.csv"]):
+        said = command(*command_line)
+        assert "`quadric train --equation`" in said.stdout + said.stderr
+    result = command(*train, "--equation", "--json")
+    equation = strict_json(result.stdout)["equation"]
+    assert equation["saved"]
+    assert equation["metric"] == "accuracy"
+    assert 0.9 < equation["value"] <= 1

@@ -89,6 +89,87 @@ def test_explain_ranks_inputs_by_permutation(place):
     )
 
 
+@pytest.fixture(scope="module")
+def networks(tmp_path_factory):
+    """A table with categories and missing values, and two models with hidden neurons."""
+    place, rng = tmp_path_factory.mktemp("networks"), np.random.default_rng(0)
+    x, colour = rng.uniform(-2, 2, 240), rng.choice(["red", "blue"], 240)
+    kind = np.where(np.abs(x) < 1, "in", "out")
+    lines = [
+        f"{'' if i == 7 else f'{a:.3f}'},{c},{i % 5},{k},{a * a:.3f}"
+        for i, (a, c, k) in enumerate(zip(x, colour, kind, strict=True))
+    ]
+    (place / "a.csv").write_text("\n".join(["x,colour,n,kind,square", *lines]) + "\n")
+    for target, other in (("kind", "square"), ("square", "kind")):
+        options = ["--drop", other, "--hidden", "6", "--alpha", "0.1", "-o", f"{target}.quadric"]
+        result = command("train", "a.csv", "-t", target, *options, cwd=place)
+        assert result.returncode == 0, result.stderr
+    return place
+
+
+@pytest.mark.slow
+def test_explain_a_network_by_importances_and_dependence(networks):
+    result = command("explain", "kind.quadric", "a.csv", cwd=networks)
+    assert result.returncode == 0, result.stderr
+    assert "train with `quadric train --equation`" in result.stdout
+    assert "Importance of inputs   total\n  x  " in result.stdout
+    assert "Drop of" not in result.stdout
+    permuted = command("explain", "kind.quadric", "a.csv", "--permutation", cwd=networks)
+    assert "Drop of the accuracy if an input is shuffled (240 rows)\n  x  " in permuted.stdout
+    assert "\n  colour  " in result.stdout  # its one-hot columns are one input
+    assert "\n  p(out)  " in result.stdout
+    found = json.loads(command("explain", "kind.quadric", "a.csv", "--json", cwd=networks).stdout)
+    assert found["importances"][0]["name"] == "x"
+    assert found["importances"][0]["total"] > 0
+    assert found["permutation"] == []
+    assert found["dependences"][0]["inputs"] == ["x"]
+    without = command("explain", "kind.quadric", cwd=networks).stdout
+    assert without.endswith("partial dependence need data: quadric explain MODEL DATA.\n")
+
+
+@pytest.mark.slow
+def test_explain_a_row_of_a_network(networks):
+    """A row has a class, a certified radius, and the effect of each input."""
+    arguments = ["explain", "kind.quadric", "a.csv", "--row"]
+    result = command(*arguments, "8", cwd=networks)  # x is missing
+    assert result.returncode == 0, result.stderr
+    assert "No change smaller than " in result.stdout
+    assert "missing" in result.stdout
+    found = json.loads(command(*arguments, "1", "--json", cwd=networks).stdout)
+    assert found["effects"][0]["input"] == "x"
+    assert {one["typical"] for one in found["effects"]} >= {2.0}
+    assert found["radius"] > 0
+    assert found["exact"] is False
+    assert sum(found["probabilities"].values()) == pytest.approx(1)
+    changes = [abs(one["change"]) for one in found["effects"]]
+    assert changes == sorted(changes, reverse=True)
+    assert_error(command(*arguments, "241", cwd=networks), "--row must be at most 240")
+
+
+@pytest.mark.slow
+def test_explain_a_row_of_a_regressor(networks):
+    arguments = ["explain", "square.quadric", "a.csv", "--row", "1"]
+    result = command(*arguments, cwd=networks)
+    assert "Row 1: square = " in result.stdout
+    assert "changes the class" not in result.stdout
+    found = json.loads(command(*arguments, "--json", cwd=networks).stdout)
+    one = found["effects"][0]
+    assert one["input"] == "x"
+    assert one["change"] == pytest.approx(one["output"] - found["predicted"])
+    assert "radius" not in found
+
+
+@pytest.mark.slow
+def test_the_report_of_a_network_shows_importances_and_dependence(networks):
+    result = command("report", "kind.quadric", "a.csv", "-o", "r.html", cwd=networks)
+    assert result.returncode == 0, result.stderr
+    page = (networks / "r.html").read_text(encoding="utf-8")
+    assert "To get one, train with <code>--equation</code>" in page
+    assert "Importances: shares of the mean absolute change of the prediction" in page
+    assert '<th scope="col">colour</th>' in page
+    assert "No equation" not in page
+
+
 @pytest.mark.slow
 def test_explain_a_regressor(place, tmp_path):
     model = tmp_path / "width.quadric"
@@ -102,7 +183,7 @@ def test_explain_a_regressor(place, tmp_path):
 
 
 @pytest.mark.slow
-def test_explain_groups_categories_and_ignores_rows_with_missing_values(tmp_path):
+def test_explain_groups_categories_and_imputes_missing_values(tmp_path):
     rng = np.random.default_rng(0)
     rows = [
         f"{x:.3f},{'' if i % 9 == 0 else 'rgb'[i % 3]},{'' if i % 10 == 5 else i % 7},"
@@ -119,8 +200,19 @@ def test_explain_groups_categories_and_ignores_rows_with_missing_values(tmp_path
     result = command("explain", tmp_path / "a", tmp_path / "a.csv")
     assert result.returncode == 0, result.stderr
     assert "\n  colour  " in result.stdout
-    assert "Ignored 12 rows with missing values" in result.stderr
-    assert "for the 108 samples given" in result.stdout
+    assert "Ignored" not in result.stderr
+    assert "for the 120 samples given" in result.stdout
+    result = command(
+        "plot",
+        tmp_path / "a",
+        tmp_path / "a.csv",
+        "--what",
+        "calibration",
+        "-o",
+        tmp_path / "c.svg",
+    )
+    assert result.returncode == 0, result.stderr
+    assert "Ignored" not in result.stderr
 
 
 @pytest.mark.slow
@@ -143,8 +235,8 @@ def test_plot_draws_boundaries_and_refuses_wrong_options(place, tmp_path):
     )
     assert_error(
         command("plot", place / "iris.quadric", "--what", "residuals", cwd=tmp_path),
-        "does not suit a classifier. Use boundaries, dependence, calibration, confusion, spectrum, "
-        "similarity, truncation.",
+        "does not suit a classifier. Use boundaries, dependence, calibration, confusion, "
+        "precision-recall, roc, spectrum, similarity, truncation.",
     )
     assert_error(
         command("plot", place / "iris.quadric", "--what", "confusion", cwd=tmp_path),
@@ -224,7 +316,7 @@ def test_info_describes_a_model(place, tmp_path):
     assert result.returncode == 0, result.stderr
     found = json.loads(result.stdout)
     assert found["kind"] == "QuadraticClassifier"
-    assert found["preprocessing"] == ["SimpleImputer", "StandardScaler"]
+    assert found["preprocessing"] == ["TableColumns", "SimpleImputer", "StandardScaler"]
     assert found["layers"] == ["4 -> 3 quadratic (softmax)"]
     assert found["parameters"] == PARAMETERS["qnn"](3, 4) == 45
     assert found["classes"] == ["setosa", "versicolor", "virginica"]

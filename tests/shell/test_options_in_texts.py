@@ -39,8 +39,11 @@ def texts(tmp_path, monkeypatch):
     return {
         error_of(download, "mnist"): "`quadric data fetch mnist --force`",
         error_of(download, "mnist", tmp_path): f"fetch mnist --data-dir {tmp_path} --force`",
-        error_of(spectrum, HIDDEN): "Train with --hidden none, or",
-        explain(HIDDEN).note: "train with --hidden none. The equations in h1 ... h3, the "
+        error_of(spectrum, HIDDEN): "Train with `quadric train --equation`, or",
+        str(explain(HIDDEN)): "partial dependence need data: quadric explain MODEL DATA.",
+        explain(
+            HIDDEN
+        ).note: "train with `quadric train --equation`. The equations in h1 ... h3, the "
         "activations of the hidden layer, are in `classes` (--json).",
         error_of(plot_boundaries, many, X): "Choose some of them with --classes.",
         too_large: "Give a number as --top.",

@@ -25,11 +25,12 @@ class Links(HTMLParser):
 
     def __init__(self):
         super().__init__()
-        self.found, self.open = [], []
+        self.found, self.open, self.ids = [], [], []
 
     def handle_starttag(self, tag, attrs):
-        self.found += [value for name, value in attrs if name in ("src", "href")]
-        if tag not in ("meta", "img"):
+        self.found += [value for name, value in attrs if name in ("src", "href", "srcset")]
+        self.ids += [value for name, value in attrs if name == "id"]
+        if tag not in ("meta", "img", "source"):
             self.open.append(tag)
 
     def handle_endtag(self, tag):
@@ -41,9 +42,12 @@ def read(path):
     page = Links()
     page.feed(text)
     assert not page.open
-    assert all(link.startswith("data:image/png;base64,") for link in page.found)
+    inside = [link.removeprefix("#") for link in page.found if link.startswith("#")]
+    assert inside == page.ids  # every heading is in the contents
+    pictures = [link for link in page.found if not link.startswith("#")]
+    assert all(link.startswith("data:image/png;base64,") for link in pictures)
     assert not re.search(r"https?://|@import|<script", text)
-    return unescape(text), len(page.found)
+    return unescape(text), len(pictures)
 
 
 def test_the_page_is_complete_and_loads_nothing(place, tmp_path):
@@ -52,14 +56,17 @@ def test_the_page_is_complete_and_loads_nothing(place, tmp_path):
     assert result.returncode == 0, result.stderr
     assert f"Report: {path}" in result.stdout
     text, pictures = read(path)
-    assert pictures == 3
+    assert pictures == 6  # the dependence is there twice, once for narrow screens
     for part in (
         'name="viewport"',
         "@media print",
         "balanced accuracy",
         "Confusion matrix",
+        "ROC and precision-recall curves",
         "Calibration",
         "Equation",
+        '<th scope="col">z(setosa) = ',
+        "quadric explain --all lists them",
         "Importances",
         "Boundaries",
         "Dependence and interactions",
@@ -77,7 +84,7 @@ def test_the_page_is_complete_and_loads_nothing(place, tmp_path):
 def test_train_reports_on_the_held_out_rows(place, tmp_path):
     path = tmp_path / "report.html"
     arguments = ["train", place / "iris.csv", "-t", "species", "-o", tmp_path / "m", "--hidden"]
-    result = command(*arguments, "none", "--report", path)
+    result = command(*arguments, "none", "--holdout", "--report", path)
     assert result.returncode == 0, result.stderr
     text, _ = read(path)
     assert "Scores: 36 held-out rows, which the saved model was not trained on." in text
@@ -93,7 +100,7 @@ def test_a_cross_validated_model_is_reported_on_all_folds(place, tmp_path):
     assert result.returncode == 0, result.stderr
     text, _ = read(path)
     assert "Scores: 3-fold cross-validation; the saved model is trained on all rows." in text
-    listed = re.search(r"<h2>Least certain rows</h2>.*?</table>", text, re.DOTALL)[0]
+    listed = re.search(r'<h2 id="rows">Least certain rows</h2>.*?</table>', text, re.DOTALL)[0]
     numbers = [int(number) for number in re.findall(r"<tr><td>(\d+)</td>", listed)]
     assert len(numbers) == 10
     truth = pl.read_csv(place / "iris.csv")["species"]
@@ -172,3 +179,26 @@ def test_odd_names_are_escaped_in_the_report(tmp_path):
 def test_an_output_that_is_an_input_is_refused(place):
     model = place / "iris.quadric"
     assert_error(command("report", model, place / "iris.csv", "-o", model), "would be overwritten")
+
+
+def test_numbers_of_money_are_written_in_full_and_the_network_has_importances(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(160, 2))
+    price = np.round(57_540 + 400_000 * np.abs(X[:, 0]) + 100_000 * X[:, 1])
+    pl.DataFrame({"a": X[:, 0], "b": X[:, 1], "price": price}).write_csv(tmp_path / "a.csv")
+    arguments = ["train", tmp_path / "a.csv", "-t", "price", "-o", tmp_path / "m", "--alpha", "0.1"]
+    result = command(*arguments, "--hidden", "4", "--report", tmp_path / "r.html")
+    assert result.returncode == 0, result.stderr
+    text, pictures = read(tmp_path / "r.html")
+    assert pictures == 4
+    for printed in (result.stdout, re.sub(r"data:image[^\"]*", "", text)):
+        assert re.search(r"\d\d\d? \d\d\d", printed)
+        assert not re.search(r"\d\.\d*e\+", printed)
+    assert "Importances: shares of the mean absolute change of the prediction" in text
+    bars = re.findall(r'<i class="total" style="width: ([\d.]+)%"></i>', text)
+    assert sum(map(float, bars)) == pytest.approx(100, abs=0.2)
+    result = command("explain", tmp_path / "m", tmp_path / "a.csv")
+    assert result.returncode == 0, result.stderr
+    assert not re.search(r"\d\.\d*e\+", result.stdout)
+    assert "metric" in (info := command("info", tmp_path / "m")).stdout
+    assert re.search(r"metric +│ R²", info.stdout)

@@ -15,7 +15,7 @@ from quadric.apps.paper import EXPERIMENTS, Outcome
 from quadric.apps.paper.sweep import RECIPES, Recipe
 from quadric.datasets import _sources as sources
 from quadric.datasets._sources import ImageSource, UnavailableError
-from tests.support import warm
+from tests.support import processes
 from tests.support.commands import assert_error, assert_one_screen, command, process, strict_json
 
 
@@ -158,7 +158,7 @@ def test_an_interrupted_reproduction_resumes(tmp_path):
         "from quadric.apps.shell import main; main()"
     )
     line = ["-c", code, "reproduce", "mnist", "--seeds", "2", "--out", "report"]
-    first = warm.Started(line, cwd=tmp_path)
+    first = processes.Started(line, cwd=tmp_path)
     store = tmp_path / "report" / "runs.sqlite"
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and not (store.exists() and stored(store) > 5):
@@ -169,7 +169,7 @@ def test_an_interrupted_reproduction_resumes(tmp_path):
     assert "the same command resumes" in stderr
     before = stored(store)
     assert 5 < before < 60
-    second = warm.run(line, cwd=tmp_path)
+    second = processes.run(line, cwd=tmp_path)
     assert second.returncode == 0, second.stderr
     assert stored(store) == 60
     assert (tmp_path / "report" / "index.html").exists()

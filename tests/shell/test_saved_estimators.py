@@ -38,8 +38,7 @@ def directory(tmp_path_factory):
     )
     columns = make_column_transformer((encode, ["color"]), (StandardScaler(), NAMES))
     model = make_pipeline(columns, QuadraticRegressor((), random_state=0))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it need not converge
+    with warnings.catch_warnings(action="ignore"):  # it need not converge
         quadric.save(model.fit(mixed, price), place / "mixed.quadric")
     return place
 

@@ -59,10 +59,11 @@ def test_there_is_a_live_line_per_experiment_or_a_plain_one_in_a_log(monkeypatch
     monkeypatch.setattr(screen, "make_console", lambda **options: console)
     live = screen.LiveLines({"xor": 2.0, "mnist": 40.0})
     with live.bars:
-        live.start("xor")(1, 4, "xor: 1 of 4")
-        live.bars.refresh()
-        live.finish("xor")
-        live.start("mnist")
+        with live.running("xor") as update:
+            update(1, 4, "xor: 1 of 4")
+            live.bars.refresh()
+        with live.running("mnist"):
+            live.bars.refresh()
     text = stream.getvalue()
     if not terminal:
         assert text == "xor ...\nmnist ...\n"

@@ -1,8 +1,9 @@
-"""Random models with everything that can go wrong between `fit` and `predict`.
+"""Random models with everything that can go wrong between `fit` and `predict`, and attacks on them.
 
 `draw(seed)` returns a `Case`: a classifier and rows to query it with. `KINDS` names the kinds of
 cases; the documentation refers to them by name. The dtype of `fit`, the dtype of the query, the
-scale of the features, their offset and the rank of the matrices vary independently.
+scale of the features, their offset and the rank of the matrices vary independently. `attack` and
+`attacked` search for inputs of another class within a certified radius.
 """
 
 import warnings
@@ -30,6 +31,7 @@ from sklearn.preprocessing import (
 from quadric import Network, QuadraticClassifier, QuadraticLogisticRegression
 from quadric.convert import from_polynomial_logistic, from_qda, truncate
 from quadric.core import Linear, Quadratic, Reduced
+from quadric.kernels._quadratic_form_loops import J_BLOCK
 
 ROWS = 14
 FLOATS = ("float64", "float32")
@@ -39,8 +41,7 @@ FLOATS = ("float64", "float32")
 class Case:
     """A classifier, and rows of the dtype of the query.
 
-    `moving` are the columns that may change; `scale` and `offset` are those of the columns, and
-    `rank` is that of the quadratic part (None if it is not restricted).
+    `scale` is that of the columns, of which the first `moving` may change.
     """
 
     kind: str
@@ -49,13 +50,7 @@ class Case:
     fit_dtype: str
     query_dtype: str
     scale: float
-    offset: float
-    rank: int | None
-    moving: tuple[int, ...]
-
-    def predict(self, X: Any) -> Any:
-        """The labels that a user gets."""
-        return self.model.predict(X)
+    moving: int
 
     @property
     def network(self) -> Network:
@@ -124,26 +119,24 @@ def last_activation(rng, outputs):
 # ---------------------------------------------------------------------------------- pipelines
 
 
-def nested(rng, n):
-    return make_pipeline(StandardScaler(), make_pipeline(PCA(max(1, n - 1)), RobustScaler()))
-
-
-STEPS: dict[str, Callable[[Any, int], Any]] = {
-    "standard": lambda rng, n: StandardScaler(),
-    "minmax": lambda rng, n: MinMaxScaler(),
-    "maxabs": lambda rng, n: MaxAbsScaler(),
-    "robust": lambda rng, n: RobustScaler(),
-    "pca": lambda rng, n: PCA(max(1, n - 1)),
-    "incremental": lambda rng, n: IncrementalPCA(max(1, n - 1)),
-    "whitened": lambda rng, n: PCA(max(1, n - 1), whiten=True),
-    "svd": lambda rng, n: TruncatedSVD(max(1, n - 1)),
-    "imputer": lambda rng, n: SimpleImputer(),
-    "nested": nested,
-    "union": lambda rng, n: FeatureUnion([("a", StandardScaler()), ("b", PCA(1))]),
-    "columns": lambda rng, n: make_column_transformer(
+STEPS: dict[str, Callable[[int], Any]] = {
+    "standard": lambda n: StandardScaler(),
+    "minmax": lambda n: MinMaxScaler(),
+    "maxabs": lambda n: MaxAbsScaler(),
+    "robust": lambda n: RobustScaler(),
+    "pca": lambda n: PCA(max(1, n - 1)),
+    "incremental": lambda n: IncrementalPCA(max(1, n - 1)),
+    "whitened": lambda n: PCA(max(1, n - 1), whiten=True),
+    "svd": lambda n: TruncatedSVD(max(1, n - 1)),
+    "imputer": lambda n: SimpleImputer(),
+    "nested": lambda n: make_pipeline(
+        StandardScaler(), make_pipeline(PCA(max(1, n - 1)), RobustScaler())
+    ),
+    "union": lambda n: FeatureUnion([("a", StandardScaler()), ("b", PCA(1))]),
+    "columns": lambda n: make_column_transformer(
         (StandardScaler(), [0]), (MinMaxScaler(), list(range(1, n)))
     ),
-    "columns nested": lambda rng, n: make_column_transformer(
+    "columns nested": lambda n: make_column_transformer(
         (make_pipeline(StandardScaler(), PCA(1)), list(range(n))), ("passthrough", [0])
     ),
 }
@@ -162,7 +155,7 @@ def pipeline(rng, n, scale, offset, dtype):
     X, y = training_rows(rng, n, scale, offset, dtype, int(rng.integers(2, 4)))
     steps, width = [], n
     for name in names:
-        steps.append(STEPS[name](rng, width))
+        steps.append(STEPS[name](width))
         width = make_pipeline(*steps).fit_transform(X).shape[1]
         if width < 2:
             break
@@ -213,8 +206,7 @@ def of_kinds(seeds: Iterable[int], *kinds: str) -> list[int]:
 
 def draw(seed: int) -> Case:
     """The case of a seed; its kind is ``KINDS[seed % len(KINDS)]``."""
-    with warnings.catch_warnings():  # short fits are enough
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):  # short fits are enough
         return _draw(seed)
 
 
@@ -247,9 +239,7 @@ def _draw(seed: int) -> Case:
         model = Network(layers, [*between, last]).astype(fitted)
     if model is not None:
         X = (rng.normal(size=(ROWS, n)) + offset) * scale
-        return Case(
-            kind, model, X.astype(query), fitted, query, scale, offset, rank, tuple(range(n))
-        )
+        return Case(kind, model, X.astype(query), fitted, query, scale, n)
     n = max(n, 2)
     if kind == "far from zero":
         offset = 10.0 ** rng.uniform(2, 7)
@@ -275,26 +265,89 @@ def _draw(seed: int) -> Case:
         model, T = pipeline(rng, n, scale, offset, fitted)
     rows = T[rng.choice(len(T), ROWS, replace=False)].astype(float)
     rows[:, :n] += rng.normal(size=(ROWS, n)) * scale / 4
-    return Case(
-        kind, model, rows.astype(query), fitted, query, scale, offset, rank, tuple(range(n))
-    )
+    return Case(kind, model, rows.astype(query), fitted, query, scale, n)
 
 
-# ------------------------------------------------------------------------------------ attacks
-
-NEAR = (1e-3, 1e-5, 1e-7, 1e-9, 1e-12, 1e-15, 0.0)  # of the distance
+# ---- attacks -----------------------------------------------------------------------------
 
 
-def near_ties(case: Case, found: Any) -> Any:
-    """Rows close to the nearest change of class, on both sides of it, in the query's dtype."""
-    rows = np.flatnonzero(np.isfinite(found.distance))
-    if not len(rows):
-        return case.X[:0]
-    X, k = case.X[rows].astype(float), len(case.moving)
-    step = X[:, :k] - found.nearest[rows][:, :k]
-    made = []
-    for number, share in enumerate(NEAR):
-        moved = X.copy()
-        moved[:, :k] = found.nearest[rows][:, :k] + (-1) ** number * share * step
-        made.append(moved[number % 2 :: 2])
-    return np.vstack(made).astype(case.X.dtype)
+SHARES = (0.999999, 0.99, 0.5, 0.1, 0.01)  # of the radius, towards the nearest change of class
+NEAR = (1e-3, 1e-5, 1e-6, 1e-7, 1e-9, 1e-12, 1e-15, 0.0)  # of the distance
+
+
+def attack(predict, X, found, *, count=40, share=0.999, seed=0):
+    """Return the number of rows and of about `count` points for each row with another label."""
+    rng = np.random.default_rng(seed)
+    points, rows = attacked(np.asarray(X), found, rng, count=count // 4, share=share)
+    flips = int((predict(X) != found.predicted).sum())
+    return flips + int((predict(points) != found.predicted[rows]).sum()) if len(points) else flips
+
+
+def attacked(X, found, rng, *, count=2, share=0.999, moving=None, scale=1.0):
+    """Points within the radius of each row, and the numbers of their rows.
+
+    They lie towards the nearest change of class, along single columns and in random directions,
+    most of them at `share` of the radius, and a few units in the last place from the row. The first
+    `moving` columns may change. A point that the dtype of X rounds to outside the ball is left out.
+    """
+    k, start = moving or X.shape[1], X.astype(float)
+    limit, shape = np.minimum(found.radius, 1e6 * scale)[:, None], (len(X), k)
+    toward = unit(found.nearest[:, :k] - start[:, :k])
+    steps = [toward * limit * part for part in SHARES]
+    directions = [unit(toward + 1e-3 * rng.normal(size=shape)) for _ in range(count)]
+    directions += [unit(rng.normal(size=shape)) for _ in range(2 * count)]
+    axes = [np.eye(k)[rng.integers(k, size=len(X))] for _ in range(count // 2)]
+    directions += [sign * axis for axis in axes for sign in (1, -1)]
+    steps += [direction * limit * share for direction in directions]
+    with np.errstate(all="ignore"):
+        ulp = np.spacing(np.abs(X[:, :k])).astype(float)
+    steps += [number * axes[0] * ulp for number in (-2, -1, 1, 2)]
+    points, rows = [], []
+    for step in steps:
+        moved = start.copy()
+        moved[:, :k] += np.where(np.isfinite(step), step, 0.0)
+        with np.errstate(over="ignore"):  # an infinite point is outside
+            moved = moved.astype(X.dtype)
+        gap = (moved[:, :k].astype(float) - start[:, :k]).astype(np.longdouble)
+        largest = np.abs(gap).max(axis=1, initial=0.0) + np.finfo(float).tiny
+        length = largest * np.sqrt(((gap / largest[:, None]) ** 2).sum(axis=1))
+        inside = np.flatnonzero(length < found.radius)
+        points.append(moved[inside])
+        rows.append(inside)
+    return np.vstack(points), np.concatenate(rows)
+
+
+def unit(steps):
+    """The steps with length 1; zero if the length is not finite or zero."""
+    with np.errstate(all="ignore"):
+        scaled = steps / np.abs(steps).max(axis=1, keepdims=True, initial=0.0)
+        scaled = scaled / np.linalg.norm(scaled, axis=1, keepdims=True)
+    return np.where(np.isfinite(scaled), scaled, 0.0)
+
+
+def near_ties(X, found, moving=None):
+    """Points close to the change of class, on both sides of it; the first columns may move."""
+    there, k = np.isfinite(found.distance), moving or X.shape[1]
+    X = X[there].astype(float)
+    nearest = X.copy()
+    nearest[:, :k] = found.nearest[there][:, :k]
+    shares = [sign * share for share in NEAR for sign in (1, -1)]
+    return np.vstack([nearest + share * (X - nearest) for share in shares])
+
+
+# ---- flushed numbers ---------------------------------------------------------------------
+
+
+def underflows(n):
+    """Numbers (a, b) that bound how much flushing denormal numbers to zero changes z = x'Qx.
+
+    Let t be the smallest normal number of the dtype. An operation whose result is denormal returns
+    zero, so its error is less than t. In all, these errors change z by less than
+    ``(a + b sum_i |x_i|) t``, up to the relative rounding errors that `roundings` counts. In
+    addition, an input x_i counts as zero if it is less than t in absolute value, and an entry q_ij
+    if it is less than t, or 2 t on the diagonal.
+
+    Without FMA, both the product and the sum may be flushed: for each of n products that are then
+    multiplied by x_i, and for each of the products that are added to z. All are doubled in the end.
+    """
+    return 4 * n * -(-n // J_BLOCK), 4 * n

@@ -10,7 +10,7 @@ from sklearn.datasets import load_iris
 from typer.testing import CliRunner
 
 from quadric.apps.shell import app
-from tests.support import warm
+from tests.support import processes
 
 NAMES = ["sepal_length", "sepal_width", "petal_length", "petal_width"]
 
@@ -44,7 +44,7 @@ def strict_json(text):
 
 def process(*arguments, **options):
     """Run a command in a separate process."""
-    return warm.run(["-m", "quadric", *arguments], **options)
+    return processes.run(["-m", "quadric", *arguments], **options)
 
 
 def assert_error(result, part):

@@ -4,6 +4,7 @@ A damage takes the content, a random generator and the contents of other files, 
 damaged content.
 """
 
+import contextlib
 import json
 import pickle
 import struct
@@ -13,7 +14,7 @@ from io import BytesIO
 from pathlib import Path
 
 from quadric.files import _safetensors as container
-from tests.support.forging.descriptions import remove, swap_subtrees, types
+from tests.support.forging.mutations import remove, swap_subtrees, types
 
 TRACE = Path(tempfile.gettempdir()) / "quadric_was_here"
 DTYPES = ("F16", "I8", "F64", "F32", "BOOL", "BF16", "object", "U8", 3)
@@ -126,7 +127,8 @@ def change_description(content, rng, others):
 
 def alter(tree, rng):
     """Replace, remove or copy one value in a tree of JSON."""
-    rng.choice((types, types, remove, swap_subtrees))(tree, {}, rng, None)
+    with contextlib.suppress(IndexError):  # nothing to swap
+        rng.choice((types, types, remove, swap_subtrees))(tree, {}, rng, None)
 
 
 def deep(content, rng, others):

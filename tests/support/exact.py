@@ -1,11 +1,14 @@
-"""Models and distances in 60 digits, independent of the library.
+"""Models and distances in 60 digits, independent of the library, and rational numbers.
 
 A model is written as a polynomial of its inputs from its stored numbers, and a distance is the
 maximum of the Lagrangian dual, which has no gap for one quadratic constraint (the S-lemma). Arrays
-of numbers with 60 digits are NumPy arrays of objects.
+of numbers with 60 digits are NumPy arrays of objects; so are those of fractions, for linear algebra
+without rounding errors.
 """
 
 from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import mpmath
@@ -169,8 +172,7 @@ def distance(A, g, F):
         def step(nu):
             return -nu / 2 * G / (1 + nu * lam)
 
-        def left(nu):  # F at the step, which falls as nu grows
-            d = step(nu)
+        def value(d):  # at the step, it falls as nu grows
             return F + (G * d).sum() + (lam * d * d).sum()
 
         if any(lam < 0):
@@ -179,23 +181,60 @@ def distance(A, g, F):
             if not any(G[at_end] != 0):  # the hard case: the zero may be along these axes
                 d = np.where(at_end, mpf(0), G)
                 d[~at_end] = -high / 2 * G[~at_end] / (1 + high * lam[~at_end])
-                rest = F + (G * d).sum() + (lam * d * d).sum()
+                rest = value(d)
                 if rest >= 0:
                     return mpmath.sqrt((d * d).sum() + rest * high)
         else:
             high = mpf(1)
-            while left(high) > 0:
+            while value(step(high)) > 0 and high < mpf(10) ** 2000:  # the minimum may be zero
                 high *= 4
-                if high > mpf(10) ** 2000:  # the minimum of F is zero
-                    break
         start = high
-        while left(start / 2) < 0 and start > mpf(10) ** -2000:
+        while value(step(start / 2)) < 0 and start > mpf(10) ** -2000:
             start /= 2
         low, high = start / 2, start if start < high else high
         for _ in range(HALVINGS):
             middle = (low + high) / 2
-            if middle in (low, high):
-                break
-            low, high = (middle, high) if left(middle) > 0 else (low, middle)
+            low, high = (middle, high) if value(step(middle)) > 0 else (low, middle)
         d = step(low)
         return mpmath.sqrt((d * d).sum())
+
+
+# -------------------------------------------------------------------------- rational matrices
+
+rationals = np.vectorize(lambda number: Fraction(float(number)), otypes=[object])
+_fractions = np.vectorize(
+    lambda number: Fraction(int(number.numerator), int(number.denominator)), otypes=[object]
+)
+
+
+def _rational(A):
+    """A matrix of fractions as a matrix of sympy, whose import takes half a second."""
+    from sympy import QQ
+    from sympy.polys.matrices import DomainMatrix
+
+    rows = [[QQ(number.numerator, number.denominator) for number in row] for row in A]
+    return DomainMatrix(rows, np.shape(A), QQ)
+
+
+def determinant(A):
+    """The determinant of a square matrix."""
+    return _fractions(_rational(A).det()).item()
+
+
+def inverse(A):
+    """The inverse of a square matrix, or None if it is singular."""
+    matrix = _rational(A)
+    return _fractions(matrix.inv().to_list()) if matrix.det() else None
+
+
+def rank(A):
+    """The rank of a matrix."""
+    return _rational(A).rank()
+
+
+def signature(A):
+    """The numbers of positive and of negative eigenvalues of a symmetric matrix (Descartes)."""
+    matrix = _rational(A)
+    signs = [value > 0 for value in matrix.charpoly() if value]
+    positive = sum(a != b for a, b in pairwise(signs))
+    return positive, matrix.rank() - positive

@@ -10,7 +10,7 @@ DAMAGED such files are tried, too. Expensive uses (fit, plot, commands) are trie
 the files; see `forging.uses`. SEED 0 uses only a few models.
 
 The second command repeats the checks of one file and prints the tracebacks. Here, SEED is a seed
-from the summary (such as 'damaged 7') or the name of an attack in `forging.attacks`. The forged
+from the summary (such as 'damaged 7') or the name of an attack in `forging.files`. The forged
 file is written to FILE.
 """
 
@@ -27,9 +27,7 @@ if __name__ == "__main__":  # before NumPy starts threads, which make a fork uns
     os.environ.update(POLARS_MAX_THREADS="1", MPLBACKEND="Agg")
 
 from tests.support.damage import TRACE
-from tests.support.forging.attacks import ATTACKS
-from tests.support.forging.files import forged
-from tests.support.forging.originals import SMALL_SEEDS, originals
+from tests.support.forging.files import ATTACKS, SMALL_SEEDS, forged, originals
 from tests.support.forging.workers import outcomes, warm_up
 
 

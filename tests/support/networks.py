@@ -1,12 +1,14 @@
-"""Small networks, data for each loss, and conversion to the dicts of the reference."""
+"""Small networks, data for each loss, conversion to the dicts of the reference, and differences."""
 
 from __future__ import annotations
 
 import itertools
+import warnings
 
 import numpy as np
+from hypothesis import strategies as st
 
-from quadric import Network
+from quadric import Network, QuadraticClassifier
 from quadric.reference import gradients_qnn, gradients_rpqnn, train_qnn, train_rpqnn
 
 KINDS = ("linear", "quadratic", "reduced")
@@ -100,3 +102,64 @@ def reference_training(net, X, Y, loss, eta, **options):
 def stacks(depth):
     """Return every sequence of layer kinds of this length."""
     return list(itertools.product(KINDS, repeat=depth))
+
+
+# ---- networks that can be folded ---------------------------------------------------------
+
+
+SEEDS = st.integers(0, 2**32 - 1)
+WIDTHS = st.integers(1, 5)
+LINEAR = st.lists(st.tuples(st.just("linear"), WIDTHS), max_size=3)
+CURVED = st.tuples(st.sampled_from(["quadratic", "reduced"]), st.integers(1, 6))
+LAST = st.sampled_from(["softmax", "logistic", "identity"])
+
+
+def largest_error(found, wanted):
+    """The largest difference, relative to the largest logit."""
+    return np.abs(found - wanted).max() / np.abs(wanted).max()
+
+
+def create(n, stack, last, seed):
+    """A network without activations before the last layer, with weights and biases of size 0.7."""
+    activations = ["identity"] * (len(stack) - 1) + [last]
+    layers = [(*layer, name) for layer, name in zip(stack, activations, strict=True)]
+    return Network.create(n, layers, init="normal", scale=0.7, rng=seed)
+
+
+# ---- central differences -----------------------------------------------------------------
+
+
+EPSILON = 1e-6
+
+
+def difference(function, array, *, symmetric=False):
+    """Return central differences of function() for the entries of `array`, changed in place."""
+    result = np.empty_like(array)
+    for index in np.ndindex(array.shape):
+        places = {index}
+        if symmetric:
+            places.add((*index[:-2], index[-1], index[-2]))
+        value, sides = array[index], []
+        for moved in (value + EPSILON, value - EPSILON):
+            for place in places:
+                array[place] = moved
+            sides.append(function())
+        for place in places:
+            array[place] = value
+        result[index] = (sides[0] - sides[1]) / (2 * EPSILON)
+    return result
+
+
+# ---- the loops that most tests use --------------------------------------------------------
+
+DTYPES = ("float64", "float32")
+
+
+def compile_loops(dtype):
+    """Compile them before any test."""
+    X = np.random.default_rng(0).normal(size=(40, 2)).astype(dtype)
+    y = np.arange(40) % 2
+    per_sample = {"solver": "sgd", "batch_size": 1, "momentum": 0}
+    with warnings.catch_warnings(action="ignore"):  # too few iterations
+        for options in ({"solver": "adam"}, per_sample):
+            QuadraticClassifier((3,), max_iter=2, **options).fit(X, y).predict(X)

@@ -49,30 +49,33 @@ def add(header, body, name, values):
     ]
 
 
-def wrong(header, body, error, **facts):
-    return Odd(text(header, body).encode(), error, **facts)
+def csv(header, body, error=None, **facts):
+    return Odd(text(header, body).encode(), error, rows=len(body), **facts)
 
 
-def right(header, body, **facts):
-    return Odd(text(header, body).encode(), rows=len(body), **facts)
+def changed(header, body, changes, error=None):
+    """Replace the cells at these places."""
+    for (row, column), word in changes.items():
+        body[row][column] = word
+    return csv(header, body, error)
 
 
 def labelled(header, body, words):
     """Use these words as labels, in turn."""
     body = [[*row[:-1], words[i % len(words)]] for i, row in enumerate(body)]
-    return right(header, body, classes=len(words))
+    return csv(header, body, classes=len(words))
 
 
 def long_row(rng, header, body):
     at = int(rng.integers(len(body)))
     body[at] = [*body[at], "more"]
-    return wrong(header, body, f"row {at + 1} of")
+    return csv(header, body, f"row {at + 1} of")
 
 
 def short_row(rng, header, body):
     at = int(rng.integers(4, len(body)))
     body[at] = body[at][: int(rng.integers(1, 3))]  # the label is missing as well
-    return right(header, body)
+    return csv(header, body)
 
 
 def quoted(rng, header, body):
@@ -80,12 +83,7 @@ def quoted(rng, header, body):
     header[:3] = ['"' + name.replace('"', '""') + '"' for name in names]
     body = [[f'"{cell}"' for cell in row] for row in body]
     body[0][2] = '"a ""red"",\none"'
-    return right(header, body)
-
-
-def open_quote(rng, header, body):
-    body[int(rng.integers(len(body)))][2] = '"red'
-    return wrong(header, body, "quote")
+    return csv(header, body)
 
 
 def byte_order_mark(rng, header, body):
@@ -102,21 +100,11 @@ def latin_1(rng, header, body):
     return Odd(text(header, body).encode("latin-1"), "is not in UTF-8: byte ")
 
 
-def repeated_name(rng, header, body):
-    header[1] = header[0]
-    return wrong(header, body, "columns named 'x'")
-
-
-def empty_name(rng, header, body):
-    body = [[str(i), *row] for i, row in enumerate(body)]  # as pandas writes an index
-    return right(["", *header], body, left_out=frozenset(["column 1 (no name)"]))
-
-
 def added(forms, left_out, rng, header, body):
     """Insert a column of numbers from 1 to 12, written in one of these forms."""
     form = str(rng.choice(forms))
     header, body = add(header, body, "more", [form.format(1 + i % 12) for i in range(len(body))])
-    return right(header, body, left_out=frozenset(["more"] if left_out else []))
+    return csv(header, body, left_out=frozenset(["more"] if left_out else []))
 
 
 def formulas(rng, header, body):
@@ -124,79 +112,20 @@ def formulas(rng, header, body):
     words = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "-7"]
     header[-1] = "=label"
     body = [[*row[:2], words[i % 3], words[i % 5]] for i, row in enumerate(body)]
-    return right(header, body, classes=5, target="=label")
+    return csv(header, body, classes=5, target="=label")
 
 
 def infinite(rng, header, body):
     at = int(rng.integers(len(body)))
     body[at][0] = str(rng.choice(["inf", "-inf", "Infinity", "1e999", "1e200"]))
-    return wrong(header, body, f"in row {at + 1}: numbers must be finite")
-
-
-def missing_labels(rng, header, body):
-    for at in rng.choice(np.arange(4, len(body)), 3, replace=False):
-        body[at][-1] = str(rng.choice(["", "?", "NULL"]))
-    return right(header, body)
-
-
-def identifiers(rng, header, body):
-    header, body = table(rng, 80)
-    ids = [f"{rng.integers(2**62):x}z" for _ in body]
-    return right(*add(header, body, "id", ids), left_out=frozenset(["id"]))
-
-
-def mistyped_number(rng, header, body):
-    header, body = table(rng, 80)
-    body[17][0] = "1,5o"
-    body[17] = [f'"{body[17][0]}"', *body[17][1:]]
-    return wrong(header, body, "the first is '1,5o' in row 18")
+    return csv(header, body, f"in row {at + 1}: numbers must be finite")
 
 
 def booleans(rng, header, body):
     words = np.array(rng.choice([["true", "false"], ["TRUE", "FALSE"], ["True", "False"]]))
     values = words[rng.integers(0, 2, len(body))].tolist()
     values[:2] = words.tolist()
-    return right(*add(header, body, "flag", values))
-
-
-def blank_lines(rng, header, body):
-    count = int(rng.integers(1, 4))
-    return right(header, [*body[:5], *[[]] * count, *body[5:]])
-
-
-def missing_values_of_each_spelling(rng, header, body):
-    for at, word in enumerate(["", "NA", "n/a", "NaN", "null", "None", "?", " "]):
-        body[4 + at][int(rng.integers(3))] = word
-    return right(header, body)
-
-
-def blanks_around(rng, header, body):
-    header = [f" {name} " for name in header]
-    return right(header, [[f"  {cell} " for cell in row] for row in body])
-
-
-def spelled_numbers(rng, header, body):
-    for at, word in enumerate(["+1", "1e0", ".5", "5.", "-0", "1E-3", "007"]):
-        body[4 + at][0] = word
-    return right(header, body)
-
-
-def cut_gzip(rng, header, body):
-    content = gzip.compress(text(header, body).encode())
-    return Odd(content[: -int(rng.integers(1, 9))], "is a damaged gzip file")
-
-
-def rare_class(rng, header, body):
-    body[-1][-1] = "rare"
-    return right(header, body, classes=3)
-
-
-def many_classes(rng, header, body):
-    header, body = table(rng, 210)
-    return Odd(
-        text(header, [[*row[:-1], f"n{i}"] for i, row in enumerate(body)]).encode(),
-        "210 distinct values in 210 rows",
-    )
+    return csv(*add(header, body, "flag", values))
 
 
 def many_columns(rng, header, body):
@@ -205,19 +134,45 @@ def many_columns(rng, header, body):
     for_names = [f"c{i}" for i in range(count)]
     numbers = rng.normal(size=(30, count)).round(2).astype(str).tolist()
     body = [[*more, *row] for more, row in zip(numbers, body, strict=True)]
-    return right([*for_names, *header], body, options=("--kind", "reduced", "--hidden", "2"))
+    return csv([*for_names, *header], body, options=("--kind", "reduced", "--hidden", "2"))
 
 
 # ---- kinds that need only one expression -----------------------------------------------------
 
 LARGE = [str(2**53 + i) for i in range(3)]  # floats cannot distinguish them
 STRANGE = [f'"{word}"' for word in ("ja, é", "😀 \x1b[31m", "[red]x[/red]", "a" * 300, "=")]
+MISSING = ("", "NA", "n/a", "NaN", "null", "None", "?", " ")
+SPELLED = ("+1", "1e0", ".5", "5.", "-0", "1E-3", "007")
 SIMPLE = {
-    "plain": lambda rng, header, body: right(header, body),
-    "two_rows": lambda rng, header, body: right(header, body[:2]),
+    "plain": lambda rng, header, body: csv(header, body),
+    "two_rows": lambda rng, header, body: csv(header, body[:2]),
     "large_whole_numbers": lambda rng, header, body: labelled(header, body, LARGE),
     "strange_labels": lambda rng, header, body: labelled(header, body, STRANGE),
     "whole_number_labels": lambda rng, header, body: labelled(header, body, ["0", "1.0", "2"]),
+    "open_quote": lambda rng, header, body: changed(
+        header, body, {(int(rng.integers(len(body))), 2): '"red'}, "quote"
+    ),
+    "missing_labels": lambda rng, header, body: changed(
+        header,
+        body,
+        {
+            (at, -1): str(rng.choice(["", "?", "NULL"]))
+            for at in rng.choice(np.arange(4, len(body)), 3, replace=False)
+        },
+    ),
+    "missing_values_of_each_spelling": lambda rng, header, body: changed(
+        header, body, {(4 + at, int(rng.integers(3))): word for at, word in enumerate(MISSING)}
+    ),
+    "spelled_numbers": lambda rng, header, body: changed(
+        header, body, {(4 + at, 0): word for at, word in enumerate(SPELLED)}
+    ),
+    "mistyped_number": lambda rng, header, body: changed(
+        *table(rng, 80), {(17, 0): '"1,5o"'}, "the first is '1,5o' in row 18"
+    ),
+    "identifiers": lambda rng, header, body: csv(
+        *add(*table(rng, 80), "id", [f"{rng.integers(2**62):x}z" for _ in range(80)]),
+        left_out=frozenset(["id"]),
+    ),
     "utf_16": lambda rng, header, body: Odd(text(header, body).encode("utf-16"), rows=len(body)),
     "carriage_returns": lambda rng, header, body: Odd(
         text(header, body, end="\r\n").encode(), rows=len(body)
@@ -234,18 +189,44 @@ SIMPLE = {
     "only_carriage_returns": lambda rng, header, body: Odd(
         text(header, body, end="\r").encode(), "has CR line endings."
     ),
-    "no_names": lambda rng, header, body: wrong([""] * 4, body, "has no column names"),
-    "only_a_header": lambda rng, header, body: wrong(header, [], "no rows"),
-    "one_class": lambda rng, header, body: wrong(
+    "repeated_name": lambda rng, header, body: csv(
+        ["x", "x", *header[2:]], body, "columns named 'x'"
+    ),
+    "empty_name": lambda rng, header, body: csv(  # as pandas writes an index
+        ["", *header],
+        [[str(i), *row] for i, row in enumerate(body)],
+        left_out=frozenset(["column 1 (no name)"]),
+    ),
+    "blank_lines": lambda rng, header, body: csv(
+        header, [*body[:5], *[[]] * int(rng.integers(1, 4)), *body[5:]]
+    ),
+    "blanks_around": lambda rng, header, body: csv(
+        [f" {name} " for name in header], [[f"  {cell} " for cell in row] for row in body]
+    ),
+    "rare_class": lambda rng, header, body: csv(
+        header, [*body, ["1", "2", "red", "rare"]], classes=3
+    ),
+    "many_classes": lambda rng, header, body: csv(
+        header,
+        [[*row[:-1], f"n{i}"] for i, row in enumerate(table(rng, 210)[1])],
+        "210 distinct values in 210 rows",
+    ),
+    "cut_gzip": lambda rng, header, body: Odd(
+        gzip.compress(text(header, body).encode())[: -int(rng.integers(1, 9))],
+        "is a damaged gzip file",
+    ),
+    "no_names": lambda rng, header, body: csv([""] * 4, body, "has no column names"),
+    "only_a_header": lambda rng, header, body: csv(header, [], "no rows"),
+    "one_class": lambda rng, header, body: csv(
         header, [[*row[:-1], "in"] for row in body], "only one class, 'in'"
     ),
-    "no_labels": lambda rng, header, body: wrong(
+    "no_labels": lambda rng, header, body: csv(
         header, [[*row[:-1], ""] for row in body], "are missing"
     ),
-    "only_labels": lambda rng, header, body: wrong(
+    "only_labels": lambda rng, header, body: csv(
         ["label"], [[row[-1]] for row in body], "no column is left"
     ),
-    "no_such_target": lambda rng, header, body: wrong(
+    "no_such_target": lambda rng, header, body: csv(
         header, body, "there is no column 'species'", target="species"
     ),
     "empty_file": lambda rng, header, body: Odd(b"\n" * int(rng.integers(0, 3)), "is empty"),
@@ -263,13 +244,11 @@ def by_name(*kinds):
 
 KINDS = {
     **SIMPLE,
-    **by_name(long_row, short_row, quoted, open_quote, byte_order_mark, latin_1, repeated_name),
-    **by_name(empty_name),
+    **by_name(long_row, short_row, quoted, byte_order_mark, latin_1),
     "all_missing": partial(added, ["", "NA", "nan", " "], True),
     "dates": partial(added, ["2024-{:02d}-03", "2024-{:02d}-03T10:00:00", "03/{:02d}/2024"], True),
     "times_of_day": partial(added, ["{:02d}:30", "{:02d}:30:00", "{:02d}:30:00.500"], False),
-    **by_name(formulas, infinite, missing_labels),
+    **by_name(formulas, infinite),
     "one_value": partial(added, ["7", "same", "true"], True),
-    **by_name(identifiers, mistyped_number, booleans, blank_lines, missing_values_of_each_spelling),
-    **by_name(blanks_around, spelled_numbers, cut_gzip, rare_class, many_classes, many_columns),
+    **by_name(booleans, many_columns),
 }

@@ -13,19 +13,16 @@ from sklearn.preprocessing import StandardScaler
 
 from quadric import Network, QuadraticLogisticRegression
 from quadric.core import Quadratic
-from tests.support.labels import labels
 
 KINDS = ("definite", "indefinite", "deficient", "linear")
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A model with scores z = x'Qx + w'x + b, a row, bounds of its inputs and a metric."""
+    """A model with scores z = (x, 1)' H (x, 1), a row, bounds of its inputs and a metric."""
 
     model: object
-    Q: np.ndarray
-    W: np.ndarray
-    b: np.ndarray
+    H: np.ndarray
     x: np.ndarray
     low: np.ndarray
     high: np.ndarray
@@ -39,14 +36,10 @@ class Problem:
         limits = [tuple(end if np.isfinite(end) else None for end in pair) for pair in pairs]
         return {i: pair for i, pair in enumerate(limits) if pair != (None, None)}
 
-    def predict(self, X):
-        if isinstance(self.model, Network):
-            return labels(self.model)(X)
-        return self.model.predict(X)
-
     def leads(self, X):
         """For each wanted class, its smallest lead over the classes that it must beat."""
-        z = np.einsum("ni,kij,nj->nk", X, self.Q, X) + X @ self.W.T + self.b
+        points = np.insert(X, X.shape[1], 1, axis=1)
+        z = np.einsum("ni,kij,nj->nk", points, self.H, points)
         if self.to is None:
             own = z[:, [self.own]]
             return np.delete(z - own, self.own, axis=1)
@@ -54,7 +47,7 @@ class Problem:
 
     @property
     def own(self):
-        return int(self.predict(self.x[None])[0])
+        return int(self.model.predict(self.x[None])[0])
 
     def length(self, X):
         return np.linalg.norm((X - self.x) * self.weights, axis=-1)
@@ -93,11 +86,17 @@ def network(Q, W, b):
     return Network([Quadratic(W, b, Q)], ["logistic" if len(b) == 1 else "softmax"])
 
 
-def scores(*parts):
-    """Q, W and b of one score for each class; the first class of two has the score 0."""
-    if len(parts[0]) > 1:
-        return parts
-    return tuple(np.concatenate([np.zeros_like(part), part]) for part in parts)
+def scores(Q, W, b):
+    """The matrices [[Q, w/2], [w'/2, b]], one for each class; the first of two has the score 0."""
+    H = np.block([[Q, W[:, :, None] / 2], [W[:, None] / 2, b[:, None, None]]])
+    return H if len(H) > 1 else np.concatenate([np.zeros_like(H), H])
+
+
+def change(scale, shift):
+    """The matrix that maps (s, 1) to (scale s + shift, 1)."""
+    T = np.diag([*scale, 1.0])
+    T[:-1, -1] = shift
+    return T
 
 
 def draw(seed):
@@ -114,22 +113,18 @@ def draw(seed):
         y[: y.max() + 1] = np.arange(y.max() + 1)
         model = make_pipeline(StandardScaler(), QuadraticLogisticRegression()).fit(X, y)
         layer, scaler = model[-1].network_.layers[0], model[0]
-        D = np.diag(1 / scaler.scale_)
-        Q = D @ layer.Q @ D
-        W = layer.W @ D - 2 * Q @ scaler.mean_
-        b = np.einsum("i,kij,j->k", scaler.mean_, Q, scaler.mean_) - (layer.W @ D) @ scaler.mean_
-        b, x = b + layer.b, X[int(rng.integers(80))]
+        T = change(1 / scaler.scale_, -scaler.mean_ / scaler.scale_)
+        H, x = T.T @ scores(layer.Q, layer.W, layer.b) @ T, X[int(rng.integers(80))]
     else:
         outputs = 1 if classes == 2 else classes
         Q = matrices(rng, kind, outputs, n) / np.outer(scale, scale)
         W, b = rng.normal(size=(outputs, n)) / scale, rng.normal(size=outputs) * 2
-        model, x = network(Q, W, b), rng.normal(size=n) * scale
-    Q, W, b = scores(Q, W, b)
+        model, x, H = network(Q, W, b), rng.normal(size=n) * scale, scores(Q, W, b)
     low, high = limits(rng, x, scale)
     weights = 1 / scale * np.exp(rng.normal(size=n) if seed % 2 else np.zeros(n))
-    problem = Problem(model, Q, W, b, x, low, high, weights, None)
-    if seed % 4 == 3 and len(b) > 2:
-        to = int((problem.own + 1 + rng.integers(len(b) - 1)) % len(b))
+    problem = Problem(model, H, x, low, high, weights, None)
+    if seed % 4 == 3 and len(H) > 2:
+        to = int((problem.own + 1 + rng.integers(len(H) - 1)) % len(H))
         problem = replace(problem, to=to)
     return problem
 
@@ -159,17 +154,11 @@ def nearest(problem, *, samples=20_000, starts=24, seed=0):
 def _descend(problem, k, start):
     """The length that SLSQP reaches from a start; inf if its end does not have the lead."""
     unit = 1 / problem.weights
-    if problem.to is None:
-        rivals, wanted = [problem.own], np.delete(np.arange(len(problem.b)), problem.own)[k]
-    else:
-        rivals, wanted = np.delete(np.arange(len(problem.b)), problem.to), problem.to
-    Q, W, b = (part[wanted] - part[rivals] for part in (problem.Q, problem.W, problem.b))
-    Q = Q * np.outer(unit, unit)
-    W = (W + 2 * (problem.Q[wanted] - problem.Q[rivals]) @ problem.x) * unit
-    b = b + np.einsum("i,kij,j->k", problem.x, problem.Q[wanted] - problem.Q[rivals], problem.x)
-    b = b + (problem.W[wanted] - problem.W[rivals]) @ problem.x
-    size = np.abs(b).max() + np.abs(W).max() + np.abs(Q).max()
-    Q, W, b = Q / size, W / size, b / size
+    others = np.delete(np.arange(len(problem.H)), problem.own if problem.to is None else problem.to)
+    rivals, wanted = ([problem.own], others[k]) if problem.to is None else (others, problem.to)
+    T = change(unit, problem.x)
+    H = T.T @ (problem.H[wanted] - problem.H[rivals]) @ T
+    H /= np.abs(H).max()
     ends = list(
         zip((problem.low - problem.x) / unit, (problem.high - problem.x) / unit, strict=True)
     )
@@ -182,8 +171,8 @@ def _descend(problem, k, start):
         constraints=[
             {
                 "type": "ineq",
-                "fun": lambda s: (Q @ s + W) @ s + b,
-                "jac": lambda s: 2 * Q @ s + W,
+                "fun": lambda s: H @ np.append(s, 1) @ np.append(s, 1),
+                "jac": lambda s: 2 * (H @ np.append(s, 1))[:, :-1],
             }
         ],
         options={"maxiter": 300, "ftol": 1e-12},
@@ -193,11 +182,12 @@ def _descend(problem, k, start):
         return np.inf
     # the end may be outside by the solver's tolerance: go inwards until the model agrees
     point = problem.x + s * unit
-    slope = ((2 * Q @ s + W) * unit)[((Q @ s + W) @ s + b).argmin()]
+    slopes = H @ np.append(s, 1)
+    slope = 2 * slopes[(slopes @ np.append(s, 1)).argmin(), :-1] * unit
     for past in (0.0, 1e-10, 1e-8, 1e-7, 1e-6, 1e-5):
         step = past * slope * unit / max(np.abs(slope).max(), 1e-300) * max(np.abs(s).max(), 1e-9)
         moved = (point + step).clip(problem.low, problem.high)
-        found = int(problem.predict(moved[None])[0])
+        found = int(problem.model.predict(moved[None])[0])
         if found == problem.to or (problem.to is None and found != problem.own):
             return float(problem.length(moved))
     return np.inf
@@ -212,7 +202,7 @@ def with_many_bounds(seed, n):
     W, b = rng.normal(size=(outputs, n)), 2 * rng.normal(size=outputs)
     model, x = network(Q, W, b), rng.normal(size=n)
     low, high = limits(rng, x, np.full(n, 0.3))
-    problem = Problem(model, *scores(Q, W, b), x, low, high, np.ones(n), None)
+    problem = Problem(model, scores(Q, W, b), x, low, high, np.ones(n), None)
     if seed % 3 == 2 and classes > 2:
         problem = replace(problem, to=(problem.own + 1) % classes)
     return problem

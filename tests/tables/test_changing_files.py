@@ -10,7 +10,7 @@ import pytest
 
 from quadric.apps.shell.tables import open_table
 from quadric.errors import TableError
-from tests.support.streams import at_call, go, record_learned, start, write_table
+from tests.support.tables import at_call, go, record_learned, start, write_table
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 from sklearn import metrics
 
 from quadric.apps.shell.tables._evaluation import ClassMetrics, NumberMetrics, evaluate
-from quadric.apps.shell.tables._held_out import ScoredRows
+from quadric.apps.shell.tables._held_out import ScoredRows, remarks_on_scores
 from quadric.apps.shell.tables._schema import Column, Schema
 
 
@@ -39,11 +39,14 @@ def test_scores_of_classes_are_those_of_scikit_learn(k):
         "balanced accuracy": metrics.balanced_accuracy_score(truth, predicted),
         "macro F1": metrics.f1_score(truth, predicted, average="macro"),
         "ROC AUC": metrics.roc_auc_score(Y, P),
+        "average precision": metrics.average_precision_score(Y, P),
         "log-loss": metrics.log_loss(truth, P),
         "Brier score": ((P - Y) ** 2).sum(axis=1).mean() / (2 if k == 2 else 1),
         "calibration error": expected_calibration_error(truth, P),
     }
     if k == 2:
+        rare = np.bincount(truth).argmin()
+        expected["average precision"] = metrics.average_precision_score(truth == rare, P[:, rare])
         assert expected["Brier score"] == pytest.approx(metrics.brier_score_loss(truth, P[:, 1]))
     assert found.keys() == expected.keys()
     for name, value in expected.items():
@@ -126,7 +129,7 @@ def test_the_tables_have_a_line_for_each_score_and_class():
     found = evaluate(["a", "b\n", "c"], truth, P, {"coin": P * 0 + 1 / 3})
     header, *lines = found.score_table()
     assert header == ["", "this model", "95% interval", "coin"]
-    assert len(lines) == 7
+    assert len(lines) == 8
     assert [line[0] for line in found.class_table()] == ["class", "a", r"b\n", "c"]
     assert np.sum(found.confusion) == 90
     assert sum(one["rows"] for one in found.calibration) == 90
@@ -150,3 +153,82 @@ def test_a_sample_keeps_rows_together(monkeypatch):
     small.add(np.arange(7), np.arange(7), [np.arange(7.0)])
     assert small.evaluate().numbers.tolist() == list(range(7))
     assert small.evaluate().notes == []
+
+
+# ------------------------------------------------------- remarks on chance and on calibration
+
+TRIED = [
+    {"shape": "quadratic output", "loss": 0.70},
+    {"shape": "32 hidden, linear output", "loss": 0.72},
+]
+
+
+def scored(truth, P, rows=None):
+    """The evaluation of probabilities of two classes, next to the shares of the classes."""
+    shares = np.bincount(truth, minlength=2) / len(truth)
+    trivial = {"most frequent class": np.tile(shares, (len(truth), 1))}
+    return evaluate(["a", "b"], truth, P, trivial, rows=rows)
+
+
+def two_classes(n, seed, overconfident=1.0):
+    """Classes that are drawn with their probabilities, which are then moved away from 1/2."""
+    rng = np.random.default_rng(seed)
+    z = rng.normal(scale=1.5, size=n)
+    truth = (rng.random(n) < 1 / (1 + np.exp(-z))).astype(int)
+    p = 1 / (1 + np.exp(-overconfident * z))
+    return truth, np.column_stack([1 - p, p])
+
+
+def remarked(found, word, **options):
+    return any(word in text for _, text in remarks_on_scores(found, **options))
+
+
+def test_only_bad_probabilities_are_remarked():
+    good = [scored(*two_classes(n, seed)) for seed in range(25) for n in (40, 300)]
+    assert sum(remarked(found, "probabilities are off") for found in good) <= 2
+    assert any(found.scores["calibration error"].value > 0.1 for found in good)  # by chance
+    bad = [scored(*two_classes(150, seed, overconfident=8.0)) for seed in range(10)]
+    assert all(remarked(found, "probabilities are off") for found in bad)
+    error = bad[0].scores["calibration error"].value
+    assert remarked(bad[0], f"off by {error:.2f} on average (too high): use more rows")
+    assert remarked(bad[0], "omit --class-weight", balanced=True)
+    truth, P = two_classes(400, 0)
+    assert remarked(scored(truth, 0.5 + (P - 0.5) * 0.1), "(too low)")
+
+
+def test_inputs_are_unrelated_only_if_hidden_shapes_and_a_permutation_test_agree():
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.4, 0.6, 200)
+    P, chance = np.column_stack([1 - p, p]), np.arange(200) % 2
+    found = scored(chance, P)
+    assert found.p_values["unrelated"] > 0.05
+    assert remarked(found, "unrelated to the target", selection=TRIED)
+    for selection in ([], TRIED[:1], [*TRIED, {"shape": "8 hidden, linear output", "loss": 0.5}]):
+        assert remarked(found, "not clearly better", selection=selection)
+        assert not remarked(found, "unrelated", selection=selection)
+    # a little better than chance: not by two standard errors, but permuted targets rarely are
+    truth = (rng.random(200) < 0.5 + 2 * (p - 0.5)).astype(int)
+    P = np.column_stack([0.58 - p + 0.5, p - 0.08])  # almost always the first class
+    found = scored(truth, P)
+    assert found.p_values["unrelated"] < 0.05
+    assert not remarked(found, "unrelated", selection=TRIED)
+
+
+def test_a_p_value_is_not_smaller_because_rows_are_predicted_several_times():
+    truth, P = two_classes(60, 3, overconfident=0.0)
+    P = P + np.random.default_rng(1).normal(scale=0.05, size=(60, 1)) * [-1, 1]
+    once = scored(truth, P).p_values
+    often = scored(np.tile(truth, 5), np.tile(P, (5, 1)), np.tile(np.arange(60), 5)).p_values
+    assert often == once
+
+
+def test_numbers_are_unrelated_if_permuted_targets_have_as_good_a_score():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(2, 100))
+    noise = evaluate([], y, x, {"the mean": np.zeros(100)})
+    assert noise.p_values["unrelated"] > 0.05
+    assert remarked(noise, "unrelated", selection=TRIED)
+    related = evaluate([], y, 0.1 * y + x, {"the mean": np.zeros(100)})
+    assert evaluate([], y, y, {"the mean": np.zeros(100)}).p_values["unrelated"] < 0.01
+    assert related.p_values.keys() == {"unrelated"}
+    assert evaluate([], np.ones(9), x[:9], {"the mean": np.ones(9)}).p_values == {}

@@ -1,10 +1,11 @@
-"""Findings: likely identifiers, numbers with a few texts, commas in numbers, coded classes."""
+"""Findings: likely identifiers, numbers with a few texts, coded classes; forms of numbers."""
 
 import json
 
 import pytest
 
-from quadric.apps.shell.tables._schema import Schema
+from quadric.apps.shell.tables import open_table
+from quadric.apps.shell.tables._schema import Schema, features
 from quadric.errors import TableError
 from tests.support.tables import schema_of, write
 
@@ -38,36 +39,56 @@ def test_a_few_texts_among_numbers(tmp_path, batch):
     assert found(schema_with(tmp_path, {"length": lengths}, categorical=["length"])) == {}
 
 
-def test_decimal_commas(tmp_path):
-    commas = [value.replace(".", ",") for value in LENGTHS]
-    many = [f"{i},{i % 10}" for i in range(150)]  # too many distinct values to be categories
-    schema = schema_with(tmp_path, {"length": commas, "width": many})
-    assert found(schema) == {"decimal comma": ("length", "width")}
-    note = schema.notes()[0]
-    assert note.startswith("Numbers with decimal commas are read as text: 'length' (such as '4,0' ")
-    assert note.endswith("Use --decimal , to read such values as numbers.")
-    words = [f"{i % 3},{'x' if i % 2 else 5}" for i in range(150)]
-    assert found(schema_with(tmp_path, {"words": words})) == {}
+@pytest.mark.parametrize("batch", [20, 10**6])
+@pytest.mark.parametrize(
+    ("values", "form", "first", "said"),
+    [
+        ([f"{i % 9},{i % 10}" for i in range(150)], (",", "", ""), 0.0, "decimal mark ','"),
+        (["950", "1,234", "1,234,567"] * 50, (".", ",", ""), 950.0, "thousands separator ','"),
+        (["1 950", "34", "1 234 567,5"] * 50, (",", " ", ""), 1950.0, "separator ' '"),
+        (["1'950", "34.5", "1\u2019234"] * 50, (".", "'", ""), 1950.0, 'separator "\'"'),
+        (["1.950", "34", "1.234.567"] * 50, (",", ".", ""), 1950.0, "separator '.'"),
+        (["$131,066.03", "-$5", "$-1.5"] * 50, (".", ",", "$"), 131066.03, "unit $"),
+        (["12,50 EUR", "7", "1.000,25 EUR"] * 50, (",", ".", "EUR"), 12.5, "unit EUR"),
+        (["12.9%", "7 %", "-3%"] * 50, (".", "", "%"), 12.9, "unit %"),
+    ],
+)
+def test_money_percent_and_thousands_are_numbers(tmp_path, values, form, first, said, batch):
+    schema = schema_with(tmp_path, {"price": values}, batch=batch)
+    (column,) = [one for one in schema.columns if one.name == "price"]
+    assert (column.kind, column.form) == ("number", form)
+    assert any(
+        note.startswith("Read as numbers: 'price'") and said in note for note in schema.notes()
+    )
+    assert features(schema, open_table(tmp_path / "a.csv").read())["price"][0] == first
+    assert Schema.from_dict(json.loads(json.dumps(schema.to_dict()))) == schema
+    target = schema_with(tmp_path, {"price": values}, "price", batch, task="regression")
+    assert target.target_form == form
 
 
-def test_commas_between_thousands_are_reported(tmp_path):
-    prices = ["950", "1,234", "12,500", "1,234,567"] * 30
-    schema = schema_with(tmp_path, {"price": prices})
-    assert found(schema) == {"thousands": ("price",)}
-    assert "Use --thousands ," in schema.notes()[0]
+@pytest.mark.parametrize(
+    "values",
+    [
+        ["$5", "7 EUR", "$9"] * 50,  # two currencies
+        ["5%", "0.05", "7%"] * 50,  # perhaps the same number
+        ["5,1", "x5", "y"] * 50,
+        ["1,23,4", "5,6", "7,8,9"] * 50,
+    ],
+)
+def test_values_that_may_not_be_the_same_kind_of_number_remain_text(tmp_path, values):
+    schema = schema_with(tmp_path, {"price": values})
+    assert [one.kind for one in schema.columns if one.name == "price"] == ["category"]
 
 
-@pytest.mark.parametrize("task", [None, "regression"])
-def test_a_target_with_decimal_commas(tmp_path, task):
-    commas = [f"{i},{i % 10}" for i in range(150)]
-    with pytest.raises(TableError, match=r"'0,0'.* Use --decimal , to read such values as numbers"):
-        schema_with(tmp_path, {"price": commas}, target="price", task=task)
-
-
-def test_a_table_of_which_only_decimal_commas_are_left_is_refused(tmp_path):
-    commas = [f"{i},{i % 10}" for i in range(150)]
-    with pytest.raises(TableError, match=r"no column is left to learn from .* Use --decimal ,"):
-        schema_with(tmp_path, {"price": commas}, drop=["z"])
+@pytest.mark.parametrize("target", ["y", "price"])
+def test_a_comma_that_may_be_either_mark_is_refused(tmp_path, target):
+    columns = {"price": ["1,234", "5,678"] * 40}
+    message = r"'price' contains numbers such as '1,234'.* Use --decimal , or --thousands ,"
+    with pytest.raises(TableError, match=message):
+        schema_with(tmp_path, columns, target)
+    assert schema_with(tmp_path, columns, drop=["price"]).names == ["z"]
+    columns["price"][0] = "0,125"  # thousands do not begin with 0
+    assert schema_with(tmp_path, columns).columns[1].form == (",", "", "")
 
 
 @pytest.mark.parametrize(
@@ -77,7 +98,12 @@ def test_a_table_of_which_only_decimal_commas_are_left_is_refused(tmp_path):
         ("customerId", True),
         ("ID", True),
         ("zip", True),
-        ("Zip Code", False),
+        ("Zip Code", True),
+        ("card_number", True),
+        ("row number", True),
+        ("code", True),
+        ("decode", False),
+        ("number", False),
         ("post_code", True),
         ("Unnamed: 0", True),
         ("order-key", True),

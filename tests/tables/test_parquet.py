@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def damage_parquet(count, seed=0):
-    outcome = answer_of("damaged_parquet", count, seed)
+    outcome = answer_of("damaged_files.parquet", count, seed)
     assert outcome["refused"] + outcome["same"] + outcome["another table"] == count
     return outcome
 

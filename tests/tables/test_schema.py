@@ -6,10 +6,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from quadric.apps.shell.tables import ColumnOptions, Settings, open_table, train
+from quadric.apps.shell.tables import ColumnOptions, Settings, _column_profile, open_table, train
+from quadric.apps.shell.tables._column_profile import ColumnProfile
 from quadric.apps.shell.tables._preprocessing import fitted_to_moments
-from quadric.apps.shell.tables._schema import Schema, features, labels
+from quadric.apps.shell.tables._schema import Column, Schema, features, labels
 from quadric.errors import TableError
+from quadric.models import PLAIN
 from tests.support.tables import schema_of, write
 
 
@@ -108,3 +110,133 @@ def test_preprocessing_from_moments_equals_that_of_the_data(mixed):
     ratio = (A[~holes, 0] / B[~holes, 0]).std()
     assert ratio < 1e-9
     assert np.allclose(A[holes, 0], 0, atol=1e-12)
+
+
+def columns_state():
+    price = Column("price", "number", form=(".", ",", "$"), missing=2, low=1.0, high=2.0)
+    color = Column("color", "category", categories=("blue", "red"))
+    schema = Schema((price, color, Column("size", "number", mean=3.0)), "y", "regression", rows=9)
+    return schema, schema.to_dict()
+
+
+def test_the_usual_values_of_columns_are_not_stored():
+    schema, state = columns_state()
+    assert state["columns"]["kind"] == {"1": "category"}
+    assert state["columns"]["form"] == {"0": [".", ",", "$"]}
+    assert state["columns"]["mean"] == [0.0, 0.0, 3.0]
+    assert state["columns"]["order"] == {}
+    assert Schema.from_dict(state) == schema
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"name": []},
+        {"name": ["price", "color"]},
+        {"name": {"0": "price"}},
+        {"name": ["price", "price", "size"]},
+        {"mean": [0.0, 0.0]},
+        {"mean": {"2": 3.0}},
+        {"mean": [0.0, "x", 3.0]},
+        {"kind": {"1": "category", "3": "number"}},
+        {"kind": {"01": "category"}},
+        {"kind": ["number", "category", "number"]},
+        {"kind": {}},
+        {"missing": {"0": -1}},
+        {"more": {}},
+    ],
+)
+def test_columns_that_are_not_valid_are_refused(change):
+    _, state = columns_state()
+    with pytest.raises(ValueError, match=r"not valid|unknown fields"):
+        Schema.from_dict(state | {"columns": state["columns"] | change})
+    for name in state["columns"]:
+        rest = {key: value for key, value in state["columns"].items() if key != name}
+        with pytest.raises(ValueError, match="missing or unknown fields"):
+            Schema.from_dict(state | {"columns": rest})
+
+
+ODD_TEXTS = (
+    *("NA", "nan", "-nan", "+nan", "", None, " 5 ", "\x1c5", "\u00a07", "true", "1,234", "$5"),
+    *("5 %", "1_000", "0x10", "-999", "-999.0", "1-2", "1e", ".", "unknown", "\u22125", "\n3"),
+    *("3\n4", "\u0663", "4.9e-325", "2020-01-01"),
+)
+
+
+def decimal_text(rng):
+    """Return a number with 1 to 20 digits, perhaps with a sign, a point and an exponent."""
+    digits = "".join(map(str, rng.integers(0, 10, rng.integers(1, 21))))
+    at = rng.integers(len(digits) + 1)
+    point = f"{digits[:at]}.{digits[at:]}" if rng.random() < 0.6 else digits
+    exponent = f"{rng.choice(['e', 'E-', 'e+'])}{rng.integers(60)}" if rng.random() < 0.3 else ""
+    tiny = f"e-{rng.integers(300, 345)}" if rng.random() < 0.1 else exponent
+    return f"{rng.choice(['', '-', '+'])}{point}{tiny}"
+
+
+def outcome(read):
+    """Return the bits of the numbers that are read, or the error."""
+    try:
+        return np.asarray(read(), dtype=np.float64).tobytes()
+    except TableError as error:
+        return str(error).partition(" If commas")[0]  # advice of the shell
+
+
+FORMS_AND_MISSING = [
+    (PLAIN, ()),
+    (PLAIN, ("-999", "unknown")),
+    ((".", ",", ""), ()),
+    ((".", "", "$"), ()),
+    ((".", "", "%"), ()),
+    ((",", ".", ""), ()),
+]
+
+
+@pytest.mark.parametrize(("form", "missing"), FORMS_AND_MISSING)
+def test_numbers_are_those_of_the_first_step_of_the_model(form, missing):
+    rng = np.random.default_rng(0)
+    column = Column("c", "number", form=form, missing_values=missing)
+    schema = Schema((column,), "c", "regression", target_form=form, target_missing=missing)
+    tables = [[decimal_text(rng) for _ in range(2000)]]
+    tables += [[decimal_text(rng), text, decimal_text(rng), "-999"] for text in ODD_TEXTS]
+    for texts in tables:
+        table = pl.DataFrame({"c": pl.Series(texts, dtype=pl.String)})
+        exact = outcome(lambda table=table: schema.reader.read(table)["c"])
+        assert outcome(lambda table=table: features(schema, table)["c"]) == exact, texts[:4]
+        if isinstance(exact, bytes):
+            present = np.frombuffer(exact)[~np.isnan(np.frombuffer(exact))].tobytes()
+            assert outcome(lambda table=table: labels(schema, table)[0]) == present, texts[:4]
+
+
+@pytest.mark.parametrize("form", [PLAIN, (".", ",", "")])
+def test_profiles_of_plain_numbers_are_those_of_any_text(form, monkeypatch):
+    rng = np.random.default_rng(1)
+    columns = [[decimal_text(rng) for _ in range(40)], [" 1", "0", "", "NA", "1"] * 8, [None] * 40]
+    columns += [["1.234", "12.000", "5", "-999"] * 10, list(map(str, range(40)))]
+    columns += [["1", text, "2.5", "-999", "1"] * 8 for text in ODD_TEXTS]
+
+    def profiled(texts):
+        profile = ColumnProfile("c", 5, 8, form=form, missing_values=("-999",))
+        for part in (texts[:20], texts[20:]):
+            profile.add(pl.Series("c", part, dtype=pl.String))
+        return repr(profile)  # with the order of the values
+
+    fast = [profiled(texts) for texts in columns]
+    monkeypatch.setattr(_column_profile, "plain_numbers", lambda *given: None)
+    assert fast == [profiled(texts) for texts in columns]
+
+
+def test_plain_numbers_are_not_read_one_by_one(monkeypatch):
+    table = pl.DataFrame({"a": ["1", "2.5", "-3e2"], "y": ["0", "1", "0"]})
+    schema = Schema((Column("a", "number"),), "y", "classification", classes=(0, 1))
+
+    def refuse(values, form):
+        assert isinstance(values, np.ndarray), "text is read in Python"
+        return values
+
+    monkeypatch.setattr("quadric.models._table_columns.numbers", refuse)
+    monkeypatch.setattr(_column_profile, "numbers", refuse)
+    assert features(schema, table)["a"].to_list() == [1.0, 2.5, -300.0]
+    assert labels(schema, table)[0].tolist() == [0, 1, 0]
+    profile = ColumnProfile("a", 5, 8)
+    profile.add(table["a"])
+    assert (profile.numeric, profile.values) == (3, {"1": 1, "2.5": 1, "-3e2": 1})

@@ -20,7 +20,7 @@ from quadric.apps.shell.tables._streaming import Checkpoint
 from quadric.errors import TableError
 from quadric.estimators import restore_training, training_state
 from tests.support.damaged_checkpoints import content_of
-from tests.support.streams import (
+from tests.support.tables import (
     StopError,
     go,
     parameters,

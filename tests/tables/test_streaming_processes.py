@@ -13,8 +13,8 @@ import pytest
 from quadric import QuadraticClassifier, files
 from quadric.apps.shell.tables._streaming import FORM
 from quadric.files import _safetensors as container
-from tests.support import killed_streams
-from tests.support.streams import start
+from tests.support import killing
+from tests.support.tables import start
 
 
 def make_parquet(path, rows, chunk=200_000):
@@ -152,7 +152,7 @@ def test_a_million_small_batches_take_constant_memory():
 
 
 def kill(count, rows):
-    outcome = killed_streams.run(count, 0, rows)
+    outcome = killing.streams(count, 0, rows)
     assert outcome["kills"] == count
     return outcome
 

@@ -10,8 +10,9 @@ import polars as pl
 import pytest
 
 from quadric.apps.shell.tables import TableFormat, _csv_file as reading, open_table
+from quadric.apps.shell.tables._schema import features
 from quadric.errors import TableError
-from tests.support.tables import write
+from tests.support.tables import schema_of_source, write
 
 ROWS = [[str(i), f"é{i % 3}", 'a "b",\nc' if i % 5 == 0 else "d"] for i in range(300)]
 TEXT = "n,k,t\n" + "".join(f'{n},{k},"{t.replace(chr(34), chr(34) * 2)}"\n' for n, k, t in ROWS)
@@ -82,36 +83,35 @@ def test_the_wrong_encoding_is_reported_with_the_option(tmp_path):
 @pytest.mark.parametrize(
     ("options", "written", "read"),
     [
-        ({"decimal": ","}, ["5,1", "-,5", "3,", "7", "1,5e3"], ["5.1", "-.5", "3.", "7", "1.5e3"]),
+        ({"decimal": ","}, ["5,1", "-,5", "3,", "7", "1,5e3"], [5.1, -0.5, 3, 7, 1500]),
         (
             {"decimal": ",", "thousands": "."},
             ["1.234,5", "12.345", "1.234.567", "5,25", "1234"],
-            ["1234.5", "12345", "1234567", "5.25", "1234"],
+            [1234.5, 12345, 1234567, 5.25, 1234],
         ),
-        (
-            {"thousands": ","},
-            ["1,234", "12,345.5", "5.25", "-7"],
-            ["1234", "12345.5", "5.25", "-7"],
-        ),
-        ({"thousands": "'"}, ["1'234", "1\u2019234"], ["1234", "1234"]),
-        ({"thousands": " "}, ["1 234", "1\u00a0234", "1\u202f234"], ["1234", "1234", "1234"]),
+        ({"thousands": ","}, ["1,234", "12,345.5", "5.25", "-7"], [1234, 12345.5, 5.25, -7]),
+        ({"thousands": "'"}, ["1'234", "1\u2019234"], [1234, 1234]),
+        ({"thousands": " "}, ["1 234", "1\u00a0234", "1\u202f234"], [1234, 1234, 1234]),
         # not numbers in this format, so they remain text
-        ({"thousands": ","}, ["1,5", "12,34,567", "a,b"], ["1,5", "12,34,567", "a,b"]),
-        ({"decimal": ","}, ["1,2,3", "x,5", "12.03.2024"], ["1,2,3", "x,5", "12.03.2024"]),
+        ({"thousands": ","}, ["1,5", "12,34,567", "a,b"], None),
+        ({"decimal": ","}, ["1,2,3", "x,5", "12.03.2024a"], None),
     ],
 )
-def test_decimal_marks_and_thousands_are_converted(tmp_path, options, written, read):
-    text = "x;k\n" + "".join(f"{value};a,b\n" for value in written)
-    found = rows_of(write(tmp_path / "a.csv", text), TableFormat(**options))
-    assert found == [[value, "a,b"] for value in read]
+def test_decimal_marks_and_thousands_are_read_as_given(tmp_path, options, written, read):
+    text = "x;y\n" + "".join(f"{v};{i}\n" for i, v in enumerate([*written, written[0], "1"]))
+    source = open_table(write(tmp_path / "a.csv", text), TableFormat(**options))
+    schema = schema_of_source(source, "y")
+    found = features(schema, source.read())["x"].to_list()[: len(written)]
+    assert found == (written if read is None else read)
 
 
 def test_a_point_is_not_silently_a_decimal_point_in_a_table_with_decimal_commas(tmp_path):
     """It may separate thousands, and the number would be 1000 times too small."""
     path = write(tmp_path / "a.csv", "x;y\n1,5;a\n1.234;b\n")
     with pytest.raises(TableError, match=r"'1.234' in row 2, .* add --thousands '\.'"):
-        rows_of(path, TableFormat(decimal=","))
-    assert rows_of(path, TableFormat(decimal=",", thousands="."))[1] == ["1234", "b"]
+        schema_of_source(open_table(path, TableFormat(decimal=",")), "y")
+    source = open_table(path, TableFormat(decimal=",", thousands="."))
+    assert features(schema_of_source(source, "y"), source.read())["x"].to_list() == [1.5, 1234]
     with pytest.raises(TableError, match="They must differ"):
         TableFormat(decimal=",", thousands=",")
     with pytest.raises(TableError, match="--decimal must be"):
@@ -203,3 +203,21 @@ def test_a_real_pipe_is_read():
         [sys.executable, "-c", script], input=TEXT.encode(), capture_output=True, check=True
     )
     assert result.stdout == b"300\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "read"),
+    [
+        ('{"a": 1, "b": [2]}\n{"a": 3, "b": []}\n', "JSON lines", "read_ndjson"),
+        ('[{"a": 1},\n {"a": 2}]\n', "JSON", "read_json"),
+        ('[\n {"a": 1}\n]\n', "JSON", "read_json"),
+    ],
+)
+def test_a_json_file_is_recognized_with_the_conversion(tmp_path, text, kind, read):
+    path = write(tmp_path / "a.csv", text.encode())
+    with pytest.raises(
+        TableError, match=f"contains {kind}, but tables are read from CSV"
+    ) as caught:
+        rows_of(path)
+    assert f"polars.{read}({str(path)!r})" in str(caught.value)
+    assert len(rows_of(write(tmp_path / "b.csv", b"[a],{b}\n1,2\n"))) == 1

@@ -64,13 +64,14 @@ def test_raw_csv_and_parquet_contain_the_labels_unchanged(formulas):
 
 @pytest.mark.parametrize("text", ["\tx", "\rx", "\nx", "=", "+1+1", "-1e", "@", "--1", "-1 "])
 def test_text_that_a_spreadsheet_would_evaluate_is_quoted(text):
-    safe, count = safe_for_spreadsheets(pl.Series([text, None]))
-    assert (safe.to_list(), count) == (["'" + text, None], 1)
+    safe, count = safe_for_spreadsheets(pl.DataFrame({"a": [text, None], "b": [1, 2]}))
+    assert (safe.to_dict(as_series=False), count) == ({"a": ["'" + text, None], "b": [1, 2]}, 1)
 
 
 @pytest.mark.parametrize("text", ["", "x=1", "-1", "+1", "-1.5e-3", "-.5", "1-2", " =x", "'=x"])
 def test_text_that_a_spreadsheet_shows_unchanged_is_not_quoted(text):
-    assert safe_for_spreadsheets(pl.Series([text]))[0].to_list() == [text]
+    safe, count = safe_for_spreadsheets(pl.DataFrame({"a": [text]}))
+    assert (safe["a"].to_list(), count) == ([text], 0)
 
 
 def test_numbers_are_never_changed(tmp_path):

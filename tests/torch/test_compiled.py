@@ -2,9 +2,6 @@
 
 import contextlib
 import ctypes
-import os
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -21,6 +18,7 @@ from quadric.kernels._quadratic_form_loops import UNITS
 from quadric.torch import Quadratic, _quadratic_form as loops
 from quadric.torch._quadratic_form import _kept_places, quadratic_form
 from quadric.torch.functional import unpack
+from tests.support.processes import output_of
 
 
 def tensors(*shapes, dtype=torch.float64, seed=0):
@@ -411,7 +409,5 @@ def test_numba_is_imported_when_first_used_and_can_be_disabled(forbidden):
         "layer(torch.ones(3, 2)).sum().backward()\n"
         "print(layer.packed.grad.tolist())\n"
     )
-    environment = dict(os.environ) | ({"NUMBA_DISABLE_JIT": "1"} if forbidden else {})
-    command = [sys.executable, "-c", script]
-    run = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-    assert run.stdout == "False\n[[3.0], [6.0], [3.0]]\n"
+    printed = output_of(script, NUMBA_DISABLE_JIT=str(int(forbidden)))
+    assert printed == "False\n[[3.0], [6.0], [3.0]]\n"

@@ -22,9 +22,9 @@ from tests.support.commands import (  # noqa: E402
     command,
     write_iris,
 )
+from tests.support.fixtures import CASES, NAMES, assert_packed, network  # noqa: E402
 from tests.support.networks import ENDS, HIDDEN, KINDS, make_network, targets  # noqa: E402
-from tests.support.one_process import one_process, shard  # noqa: E402
-from tests.support.parity import CASES, NAMES, assert_packed, network  # noqa: E402
+from tests.support.process_groups import one_process, shard  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("seeded")
 BIASES = ("b", "c")

@@ -15,7 +15,7 @@ from torch.nn.utils import parametrizations, prune, spectral_norm, weight_norm  
 
 import quadric  # noqa: E402
 from quadric.torch import Quadratic, Reduced, replace_head  # noqa: E402
-from tests.support.one_process import one_process, shard  # noqa: E402
+from tests.support.process_groups import one_process, shard  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("seeded")
 EXAMPLE = Path(__file__).parents[2] / "examples" / "torch_head.py"

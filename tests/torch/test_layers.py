@@ -456,8 +456,7 @@ def test_modules_compile_to_machine_code():
 def test_exported_modules_match_eager_ones(name, strict):
     layer = module(name)
     batch = torch.export.Dim("batch")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # warnings of torch's tracing
+    with warnings.catch_warnings(action="ignore"):  # warnings of torch's tracing
         program = torch.export.export(
             layer, (with_inputs(layer, 4),), dynamic_shapes=({0: batch},), strict=strict
         )

@@ -22,7 +22,7 @@ def test_the_generic_module_test_passes_for_every_module():
     dtypes. It cannot check forward mode, because it does not pass the parameters to the module;
     `test_forward_mode` does.
     """
-    command = [sys.executable, "-W", "ignore", "-m", "tests.support.generic_module_tests"]
+    command = [sys.executable, "-W", "ignore", "-m", "tests.support.torch_modules"]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     outcomes = json.loads(run.stdout)

@@ -291,8 +291,7 @@ def test_parametrized_model_is_saved_and_loaded(model, x, wrap):
 def test_gradients_of_an_exported_model_reach_packed(n, strict):
     model = nn.Sequential(nn.Linear(4, n), Quadratic(n, 3), nn.Tanh()).double()
     x = torch.randn(6, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # warnings of torch's tracing
+    with warnings.catch_warnings(action="ignore"):  # warnings of torch's tracing
         exported = torch.export.export(model, (x,), strict=strict).module()
     held = dict(exported.named_parameters())
     assert set(held) == {"0.weight", "0.bias", "1.packed", "1.W", "1.b"}

@@ -13,8 +13,8 @@ from scipy import sparse
 import quadric
 from quadric import Network, QuadraticClassifier
 from quadric.errors import MemoryLimitError
-from tests.support import warm
-from tests.support.memory_cases import FEW_CASES, MORE_CASES, random_cases
+from tests.support import processes
+from tests.support.memory import FEW_CASES, MORE_CASES, random_cases
 
 MB = 2**20
 
@@ -38,7 +38,7 @@ def test_a_limit_set_by_the_user_is_respected(cases):
     """A call is refused before it allocates, or exceeds the limit by at most a fifth."""
     if not os.access("/proc/self/clear_refs", os.W_OK):
         pytest.skip("this system does not report how much a process has grown")
-    run = warm.run(["-m", "tests.support.memory_process"], text=json.dumps(cases))
+    run = processes.run(["-m", "tests.support.memory"], text=json.dumps(cases))
     assert run.returncode == 0, run.stderr
     results = [json.loads(line) for line in run.stdout.splitlines()]
     assert len(results) == len(cases)
@@ -171,7 +171,8 @@ def test_many_categories_stay_sparse(count, tmp_path):
 
 @pytest.mark.slow
 def test_a_dense_model_of_many_categories_predicts_in_small_batches(tmp_path):
-    """Files of earlier versions use dense encoding, so a batch has fewer rows."""
+    """A program may have chosen dense encoding; then a batch has fewer rows."""
+    from sklearn.compose import ColumnTransformer
     from sklearn.preprocessing import OneHotEncoder
 
     from quadric import save
@@ -180,9 +181,10 @@ def test_a_dense_model_of_many_categories_predicts_in_small_batches(tmp_path):
     table = write_table(tmp_path / "t.csv", 4000, 4000)
     options = ColumnOptions("y", most_categories=5000)
     trained = train(open_table(table), options, Settings(kind="reduced"))
-    encoder = trained.model[0].named_transformers_["categories"][-1]
+    columns = next(step for step in trained.model if isinstance(step, ColumnTransformer))
+    encoder = columns.named_transformers_["categories"][-1]
     assert isinstance(encoder, OneHotEncoder)
-    trained.model[0].sparse_output_ = encoder.sparse_output = False
+    columns.sparse_output_ = encoder.sparse_output = False
     extra = {"table": trained.schema.to_dict()}
     save(trained.model, tmp_path / "m.quadric", extra=extra)
     _, _, usual = command("predict", tmp_path / "m.quadric", write_table(tmp_path / "s.csv", 9, 3))

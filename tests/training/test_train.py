@@ -142,8 +142,7 @@ def test_one_sample_at_a_time_is_not_divergence():
     y = 100 * X[:, 0] + 50 * X[:, 1]
     mine = QuadraticRegressor(random_state=0, learning_rate_init=0.01)
     mlp = MLPRegressor(random_state=0, learning_rate_init=0.01)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         for i in range(1500):
             mine.partial_fit(X[i : i + 1], y[i : i + 1])
             mlp.partial_fit(X[i : i + 1], y[i : i + 1])
@@ -157,8 +156,7 @@ def test_one_sample_at_a_time_is_not_divergence():
 def test_class_by_class_is_not_divergence(options):
     X, y = digits()
     model = QuadraticClassifier(random_state=0, learning_rate_init=0.01, **options)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         for k in range(10):
             for _ in range(30):
                 model.partial_fit(X[y == k], y[y == k], classes=np.arange(10))
@@ -174,8 +172,7 @@ def test_a_warm_start_on_other_targets_is_not_divergence(options):
     model = QuadraticRegressor(
         (), warm_start=True, random_state=0, learning_rate_init=0.01, max_iter=300, **options
     )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         assert model.fit(X, y).loss_ < 1e-2
         model.fit(X, y + 100.0)
     assert model._state.call.recoveries == 0
@@ -196,8 +193,7 @@ def test_heavy_tails_are_not_divergence():
 def test_the_loss_of_a_large_penalty_is_not_divergence():
     X, y = load_iris(return_X_y=True)
     model = QuadraticClassifier((4,), alpha=1e4, on_divergence="raise", random_state=0, **PAPER)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         model.set_params(learning_rate_init=1e-5, max_iter=5).fit(
             StandardScaler().fit_transform(X), y
         )
@@ -322,8 +318,7 @@ def test_a_fit_that_ends_worse_than_it_began_warns():
         model.fit(X, y)
     assert not [w for w in caught if "larger loss" in str(w.message)]
     model = QuadraticRegressor((), solver="adam", max_iter=100, random_state=0, warm_start=True)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         model.set_params(learning_rate_init=0.05).fit(X, y)
     model.set_params(learning_rate_init=0.7, max_iter=1, batch_size=1)
     with pytest.warns(ConvergenceWarning) as caught:
@@ -342,6 +337,7 @@ def test_warnings_point_to_the_users_line():
 # ---- L-BFGS ----------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:lbfgs failed")
 @pytest.mark.parametrize("most", [1, 2, 7, 40, 100])
 def test_max_fun_is_respected_while_auto_chooses(most, monkeypatch):
     calls = 0
@@ -432,8 +428,7 @@ def test_indices_outside_a_sparse_matrix_are_refused_everywhere(model, bad, form
     wrong = damaged(X, bad if bad != 4 or form is sparse.csr_matrix else 150, form)
     with pytest.raises(ValueError, match=r"must be a valid CS[RC] matrix"):
         model.fit(wrong, y)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         model.fit(X, y)
     calls = [model.predict, lambda X: model.score(X, y)]
     if hasattr(model, "decision_function"):

@@ -1,13 +1,12 @@
 """The memory that the system and its control groups leave to this process."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from quadric.utils._memory_and_threads import available_bytes, control_group_bytes, control_groups
+from tests.support.processes import output_of
 
 MB = 2**20
 
@@ -143,9 +142,6 @@ def test_available_memory_is_limited_by_a_new_control_group():
             "from quadric.utils._memory_and_threads import available_bytes\n"
             "print(available_bytes())\n"
         )
-        run = subprocess.run(
-            [sys.executable, "-c", script], capture_output=True, text=True, check=True
-        )
-        assert 100 * MB < int(run.stdout) <= 300 * MB
+        assert 100 * MB < int(output_of(script)) <= 300 * MB
     finally:
         group.rmdir()

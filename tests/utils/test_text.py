@@ -1,6 +1,9 @@
 """Names are plain text: they do not control the terminal and are not parsed as formulas."""
 
+import re
+import sys
 import unicodedata
+from types import SimpleNamespace
 
 import matplotlib
 import numpy as np
@@ -9,11 +12,11 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
-from quadric import QuadraticLogisticRegression, datasets, plotting
+from quadric import QuadraticLogisticRegression, QuadraticRegressor, datasets, plotting
 from quadric.apps.shell import app
 from quadric.explain import explain
 from quadric.geometry import Quadric
-from quadric.utils._text import visible
+from quadric.utils import rounded, rounded_down, shown, visible
 
 # names that an untrusted table may use for columns and classes
 NAMES = (
@@ -47,6 +50,38 @@ def hidden(text):
 def test_control_characters_are_escaped(text, shown):
     assert visible(text) == shown
     assert not hidden(visible(text)) - {"\u200c"}
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (57540.3, "57 540"),
+        (-1234567.89, "-1 234 568"),
+        (2024.0, "2024"),
+        (0.3, "0.3"),
+        (3.14159, "3.142"),
+        (9999.7, "10 000"),
+        (41_000_000.0, "41 000 000"),
+        (1.5e17, "1.5e+17"),
+        (float("nan"), "nan"),
+    ],
+)
+def test_numbers_are_written_as_a_person_writes_them(value, text):
+    assert rounded(value) == text
+
+
+def test_scores_are_written_without_powers_of_ten():
+    scores = (0.9, 57540.3, -0.0000321, 0.0, None, 12.3456)
+    assert [*map(shown, scores)] == ["0.900", "57 540", "-0.00003", "0.000", "-", "12.35"]
+    assert rounded_down(57540.9) == "57 540"
+
+
+def test_coefficients_have_no_powers_of_ten_and_no_spaces():
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    model = QuadraticRegressor((), layer_kinds="linear", random_state=0).fit(X, 57_540 * X[:, 0])
+    equation = explain(model).classes[0].equation
+    assert re.search(r"[+-] 5\d{4} \(?x1", equation)
+    assert "e+" not in equation
 
 
 # ---- the command line ------------------------------------------------------------------------
@@ -125,7 +160,8 @@ def test_predictions_are_escaped_on_a_terminal_and_not_in_a_pipe(place, monkeypa
     assert "\x1b[31mred" in piped.stdout
     from quadric.apps.shell.tables import _prediction as writing
 
-    monkeypatch.setattr(writing, "_is_terminal", lambda: True)
+    terminal = SimpleNamespace(isatty=lambda: True, write=lambda text: sys.stdout.write(text))
+    monkeypatch.setattr(writing, "sys", SimpleNamespace(stdout=terminal))
     shown = CliRunner().invoke(app, arguments)
     assert not hidden(shown.stdout)
     assert "\\x1b[31mred" in shown.stdout

@@ -76,6 +76,29 @@ test("only columns with few values are classes, preferably text", () => {
 	assert.deepEqual(findColumns(table).guess, [0, 1, 2]);
 });
 
+test("a last column with many numbers is a target", () => {
+	const rows = Array.from({ length: 20 }, (_, i) => `${i},${i % 3},${i * 1.5}`);
+	const table = parseCsv(`area;rooms;price\n${rows.join("\n")}`.replaceAll(",", ";"));
+	const { guess, isNumber } = findColumns(table);
+	assert.deepEqual([guess, isNumber], [[0, 1, 2], true]);
+	const data = tableData(table, [0, 1], 2, true);
+	assert.deepEqual(Array.from(data.values).slice(0, 3), [0, 1.5, 3]);
+	assert.deepEqual(data.names, ["price"]);
+	assert.equal(writeCsv(data, [1]).split("\n")[2], "1,1,1.5,test");
+	assert.equal(writeCsv(data).split("\n")[0], "area,rooms,target,set");
+	const same = parseCsv("a,b,c\n1,2,5\n2,1,5\n");
+	assert.throws(() => tableData(same, [0, 1], 2, true), /different values; "c" has one/);
+	const broken = parseCsv("a,b,c\n1,2,5\n2,1,x\n");
+	assert.throws(() => tableData(broken, [0, 1], 2, true), /Line 3: c is "x", not a number/);
+});
+
+test("a column of few numbers is a class, unless only numbers are left", () => {
+	assert.equal(findColumns(parseCsv("a,b,c\n1,2,0\n2,1,1\n")).isNumber, false);
+	const rows = Array.from({ length: 20 }, (_, i) => `${i},${2 * i},${i % 2 ? "x" : "y"},${3 * i}`);
+	const { guess, isNumber } = findColumns(parseCsv(`a,b,c,d\n${rows.join("\n")}`));
+	assert.deepEqual([guess, isNumber], [[0, 1, 2], false]);
+});
+
 test("classes are sorted as in Python", () => {
 	assert.deepEqual(sortedNames(["10", "9", "-1"]), ["-1", "9", "10"]);
 	assert.deepEqual(sortedNames(["10", "9", "x"]), ["10", "9", "x"]);

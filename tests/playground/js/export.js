@@ -22,13 +22,16 @@ const { points } = settings;
 if (points) {
 	points.X = Float64Array.from(points.X);
 	points.classes = Int32Array.from(points.classes);
+	if (points.values) points.values = Float64Array.from(points.values);
 }
 const data = makeData(settings);
 const session = new Session(settings, data);
 const { net, problem } = session;
 const scaler = settings.standardize ? problem.scaler : null;
 const write = (file, content) => writeFileSync(join(folder, file), content);
-const model = () => writeModel({ net, scaler, classes: data.names, features: data.features });
+const { target } = problem.scaler;
+const { names: classes, features } = data;
+const model = () => writeModel({ net, scaler, classes, features, target });
 
 write("initial.quadric", await model());
 while (session.run.epoch < 5) session.step();
@@ -38,4 +41,5 @@ write("continue.py", pythonLines(settings, 5));
 const probabilities = Array.from(data.classes, (_, i) => [
 	...outputs(net, problem.X.subarray(2 * i, 2 * i + 2)),
 ]);
-write("probabilities.json", JSON.stringify({ probabilities, classes: data.names }));
+const values = target && probabilities.map(([z]) => z * target[1] + target[0]);
+write("probabilities.json", JSON.stringify({ probabilities, classes, values }));

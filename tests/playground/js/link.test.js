@@ -47,6 +47,13 @@ test("points survive exactly, with any names", () => {
 	assert.deepEqual(fromHash(hash), { settings, problems: [] });
 });
 
+test("numbers to predict survive exactly", () => {
+	const values = Float64Array.of(1e6 / 3, -1e-7, 2);
+	const points = { ...POINTS, classes: new Int32Array(3), names: ["price, €"], values };
+	const settings = { ...DEFAULTS, data: "csv", points };
+	assert.deepEqual(fromHash(toHash(settings).hash), { settings, problems: [] });
+});
+
 test("an empty plane survives, with its classes", () => {
 	const empty = { ...POINTS, X: new Float64Array(0), classes: new Int32Array(0) };
 	const settings = { ...DEFAULTS, data: "points", points: empty };
@@ -81,6 +88,7 @@ const BROKEN = {
 	"data=points": /does not contain its data/,
 	"data=points&names=a&features=x,y&points=1,2,3": /does not contain/,
 	"data=points&names=a&features=x,y&points=1,x,0": /does not contain/,
+	"data=points&names=a,b&features=x,y&target=number&points=1,2,0.5": /does not contain/,
 	"data=points&names=%E0%A4%A&features=x,y&points=1,2,0": /does not contain/,
 };
 for (const [hash, message] of Object.entries(BROKEN)) {

@@ -4,6 +4,7 @@ import { test } from "node:test";
 
 import { readModel } from "../../../src/quadric/apps/playground/page/model_reader.js";
 import { writeModel } from "../../../src/quadric/apps/playground/page/model_writer.js";
+import { copyNetwork } from "../../../src/quadric/apps/playground/page/net.js";
 import { initialNetwork } from "../../../src/quadric/apps/playground/page/problem.js";
 import {
 	readContainer,
@@ -24,6 +25,17 @@ test("a model that is written and read again is the same", async () => {
 			assert.deepEqual(rest, { scaler, classes, features: model.features });
 		}
 	}
+});
+
+test("a model that is trained while it is written is that of the beginning", async () => {
+	const trained = copyNetwork(net);
+	const scaler = { mean: [1, 2], scale: [3, 4] };
+	const written = writeModel({ ...model, net: trained, scaler });
+	const training = setInterval(() => trained.theta.forEach((_, i) => trained.theta[i]++), 0);
+	const read = await readModel(await written).finally(() => clearInterval(training));
+	trained.theta[0]++;
+	assert.deepEqual(read.net.theta, net.theta);
+	assert.notDeepEqual(trained.theta, net.theta);
 });
 
 test("classes that are not in Python's order are refused", async () => {

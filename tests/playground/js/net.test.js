@@ -3,13 +3,16 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
+import { createNetwork } from "../../../src/quadric/apps/playground/page/initial_values.js";
 import {
 	copyNetwork,
 	emptyNetwork,
 	logits,
 	outputs,
+	strengths,
 } from "../../../src/quadric/apps/playground/page/net.js";
 import { evaluate, makeTrainer } from "../../../src/quadric/apps/playground/page/optimizers.js";
+import { Random } from "../../../src/quadric/apps/playground/page/random.js";
 import { gradients } from "./gradients.js";
 
 const FIXTURE = new URL("../../fixtures/parity.json", import.meta.url);
@@ -75,3 +78,39 @@ for (const parity of cases) {
 		assert.ok(difference(net, parity.sgd.parameters) < 1e-11);
 	});
 }
+
+test("a connection is as strong as the largest coefficient with its input", () => {
+	/** The strengths of a neuron with these parameters. */
+	const found = (kind, ...theta) => {
+		const net = emptyNetwork(2, [{ kind, outputs: 1, activation: "identity" }]);
+		net.theta.set(theta);
+		return Array.from(strengths(net.layers[0]));
+	};
+	assert.deepEqual(found("linear", 3, -4, 9), [3, -4]);
+	assert.deepEqual(found("quadratic", 1, -7, 2, -1.5, 5, 9), [-3, -7]); // -3 x1 x2
+	assert.deepEqual(found("quadratic", 1, 0, -2, 0, 5, 9), [-2, 5]);
+	assert.deepEqual(found("reduced", 1, 2, 3, -4, 5, 6), [21, -8]); // (x1 + 2 x2 + 5)(3 x1 - 4 x2 + 6)
+});
+
+test("the strengths of a layer are those of its expanded polynomials", () => {
+	for (const kind of ["linear", "quadratic", "reduced"]) {
+		const shapes = [{ kind, outputs: 4, activation: "identity" }];
+		const net = createNetwork(3, shapes, { init: "normal", scale: 1 }, new Random(3));
+		const all = strengths(net.layers[0]);
+		const at = (...x) => logits(net, x);
+		const unit = (i, j) => [0, 1, 2].map((l) => (l === i ? 1 : 0) + (l === j ? 1 : 0));
+		const origin = at(0, 0, 0);
+		for (let k = 0; k < 4; k++) {
+			for (let i = 0; i < 3; i++) {
+				const plus = at(...unit(i))[k] - origin[k];
+				const minus = at(...unit(i).map((x) => -x))[k] - origin[k];
+				const terms = [(plus - minus) / 2, (plus + minus) / 2];
+				for (const j of [0, 1, 2].filter((other) => other !== i)) {
+					terms.push(at(...unit(i, j))[k] - at(...unit(i))[k] - at(...unit(j))[k] + origin[k]);
+				}
+				const largest = terms.reduce((a, b) => (Math.abs(b) > Math.abs(a) ? b : a));
+				assert.ok(Math.abs(all[3 * k + i] - largest) < 1e-12);
+			}
+		}
+	}
+});

@@ -50,7 +50,7 @@ test("random numbers have the right distributions and never change", () => {
 test("every data set has the points that were asked for", () => {
 	const names = CONTROLS[0].choices.map(({ value }) => value);
 	assert.deepEqual(names.splice(-2), ["points", "csv"]);
-	assert.equal(names.length, 8);
+	assert.equal(names.length, 10);
 	for (const data of names) {
 		const settings = { data, noise: 0.2, seed: 3, size: 600 };
 		const { X, classes, names } = makeData(settings);
@@ -188,6 +188,31 @@ test("one quadratic neuron learns XOR", () => {
 	}
 });
 
+test("a number is standardized, predicted and scored by R²", () => {
+	const run = session({ data: "saddle", noise: 0, output: "softmax" }); // has no effect
+	const { problem, net } = run;
+	const [middle, scale] = problem.scaler.target;
+	const { values } = makeData({ ...DEFAULTS, data: "saddle", noise: 0 });
+	problem.Y.forEach((y, i) => close(y * scale + middle, values[i], 1e-12));
+	const standard = Array.from(problem.train, (row) => problem.Y[row]);
+	close(mean(standard), 0, 1e-12);
+	close(mean(standard.map((y) => y * y)), 1, 1e-12);
+	assert.equal(net.layers[0].activation, "identity");
+	const { loss, accuracy } = train(run, 30);
+	close(accuracy.train, 1 - 2 * loss.train, 1e-12); // of variance 1
+	assert.ok(accuracy.train > 0.99 && accuracy.test > 0.99);
+	const line = train(session({ data: "saddle", noise: 0, lastKind: "linear" }), 30);
+	assert.ok(line.accuracy.test < 0.2);
+	const hills = { data: "hills", layers: [{ kind: "quadratic", outputs: 6 }] };
+	assert.ok(train(session(hills), 60).accuracy.test > 0.85);
+});
+
+test("diverging regression is stopped", () => {
+	const run = session({ data: "saddle", rate: 3 });
+	const state = train(run, 100);
+	assert.ok(state.diverged !== null && state.parameters.every(Number.isFinite));
+});
+
 test("twelve quadratic neurons learn the six clusters", () => {
 	const layers = [{ kind: "quadratic", outputs: 12 }];
 	const state = train(session({ data: "clusters", size: 600, layers, output: "softmax" }), 20);
@@ -218,6 +243,14 @@ test("divergence is reported, and the last good state is restored", () => {
 	assert.equal(run.state().samples, state.samples);
 	run.rewind();
 	assert.equal(run.state().diverged, null);
+});
+
+test("the curves of much data have points within the first epoch", () => {
+	const points = makeData({ ...DEFAULTS, data: "moons", size: 8000 });
+	const run = new Session({ ...DEFAULTS, data: "points", test: 0, batch: 8 }, points);
+	const { curve } = train(run, 3);
+	const epochs = Array.from(curve).filter((_, i) => i % 5 === 0);
+	assert.deepEqual(epochs, [0, 62 / 1000, 1 / 8, 1 / 4, 1 / 2, 1, 2, 3]);
 });
 
 test("the curves stay short", () => {

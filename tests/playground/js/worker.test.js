@@ -5,7 +5,7 @@ import { test } from "node:test";
 
 import { makeData } from "../../../src/quadric/apps/playground/page/datasets.js";
 import { Session } from "../../../src/quadric/apps/playground/page/training_loop.js";
-import { DEFAULTS } from "../../../src/quadric/apps/playground/page/settings.js";
+import { DEFAULTS, samplesPerSecond } from "../../../src/quadric/apps/playground/page/settings.js";
 
 const states = new EventEmitter();
 const self = { postMessage: (state) => states.emit("state", structuredClone(state)) };
@@ -72,6 +72,34 @@ test("the speed is kept", async () => {
 	const seconds = (performance.now() - before) / 1000;
 	send({ type: "pause" });
 	assert.ok(state.samples <= 100 * seconds + 1, `${state.samples} in ${seconds} s`);
+});
+
+test("automatic speed: ten epochs per second, and at least 100 samples", async () => {
+	assert.equal(DEFAULTS.speed, "auto");
+	const wanted = [4, 10, 210, 1e5].map((count) => samplesPerSecond("auto", count));
+	assert.deepEqual(wanted, [100, 100, 2100, 1e6]);
+	assert.deepEqual([samplesPerSecond(0, 210), samplesPerSecond(1, 210)], [0, 1]);
+	start({ data: "moons", size: 2000 }); // 1400 for training
+	send({ type: "run" });
+	const before = performance.now();
+	const state = await wait(({ samples }) => samples >= 1400);
+	const seconds = (performance.now() - before) / 1000;
+	send({ type: "pause" });
+	assert.ok(state.samples <= 14000 * seconds + 1, `${state.samples} in ${seconds} s`);
+});
+
+test("points that change while it runs are trained on as often as those before", () => {
+	const clock = performance.now;
+	let time = 0;
+	performance.now = () => time++; // a step takes a millisecond
+	const begin = (samples) => start({ data: "moons" }, { samples, running: true });
+	const { session, state } = begin(25);
+	const many = begin(1e9).state;
+	send({ type: "pause" });
+	performance.now = clock;
+	for (let i = 0; i < 25; i++) session.step();
+	assert.deepEqual(state, { run: 7, running: true, ...session.state() });
+	assert.ok(many.running && many.samples > 30 && many.samples <= 40, many.samples);
 });
 
 test("a batch that is larger than the samples of a second is trained, too", async () => {

@@ -1,19 +1,173 @@
-"""Forged files: mutations of a model file with a valid hash."""
+"""The original model files (files written by this version, and all fixtures), and forged files.
 
+A forged file is an original with mutations and a valid hash, or an attack: a forgery of a kind that
+once did harm, which changes the description and the tensors of a fixture in place.
+"""
+
+import contextlib
 import copy
 import random
 import re
+import tempfile
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
 from unittest import mock
 
+import numpy as np
+
+import quadric
 from quadric.errors import ModelFileError
 from quadric.files import _safetensors as container
-from tests.support import damage
-from tests.support.forging import descriptions, tensors
-from tests.support.forging.attacks import ATTACKS
-from tests.support.forging.descriptions import RAW
+from quadric.files._describe import encode_array
+from tests.support import damage, fixtures
+from tests.support.fitted_models import MODELS, make, table
+from tests.support.forging.mutations import MUTATIONS, RAW
 
-MUTATIONS = descriptions.MUTATIONS + tensors.MUTATIONS
+FEW = (
+    "network reduced float32",
+    "classes objects",
+    "multi-label",
+    "class weights",
+    "logistic",
+    "partial fit",
+    "min max",
+    "imputer",
+    "columns by number",
+    "given categories",
+    "target encoding",
+)
+SMALL_SEEDS = 10**6
 TRIES = 20
+
+
+class Original(NamedTuple):
+    """The content of a file, inputs for its model, and the predictions."""
+
+    name: str
+    description: dict[str, Any]
+    tensors: dict[str, Any]
+    X: Any
+    y: Any
+
+
+def originals(seed):
+    """Return all models and fixtures; for seeds below a million, only a few of the models."""
+    found = []
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "model"
+        for name in FEW if seed < SMALL_SEEDS else MODELS:
+            model, X = make(name)
+            quadric.save(model, path)
+            found.append(_original(name, path, X))
+    inputs = fixtures.forgery_inputs()
+    for path in sorted(fixtures.FIXTURES.glob("*.quadric")):
+        X = inputs.get(path.stem.removeprefix("forgery_"))
+        found.append(_original(path.stem, path, X))
+    return found
+
+
+def _original(name, path, X):
+    model = quadric.load(path)
+    X = _inputs(model) if X is None else X
+    return Original(
+        name, *container.read(path), X, model.predict(X) if hasattr(model, "predict") else None
+    )
+
+
+def _inputs(model):
+    frame = table()[0]
+    if set(getattr(model, "feature_names_in_", ["none"])) <= set(frame):
+        return frame[list(model.feature_names_in_)]
+    n = getattr(model, "n_features_in_", getattr(model, "n_inputs", None))
+    return np.random.default_rng(0).normal(size=(20, n))
+
+
+# ---- attacks -------------------------------------------------------------------------------
+
+FAR = 10**8
+CACHE = "/tmp/quadric_forged_cache"
+NESTED = [[[[[[[[[]]]]]]]]]
+
+
+def step_of(description, way):
+    """Return the description of a step, given its index in the pipeline and in inner steps."""
+    found = description["model"]
+    for level, place in enumerate(way):
+        steps = found["facts"]["transformers"] if level else found["parameters"]["steps"]
+        found = steps[place]["items"][1]
+    return found
+
+
+def facts(way, description, tensors, **values):
+    step_of(description, way)["facts"].update(values)
+
+
+def parameters(way, description, tensors, **values):
+    step_of(description, way)["parameters"].update(values)
+
+
+def rare_categories(description, tensors, **arrays):
+    for name, values in arrays.items():
+        described = encode_array(np.array(values), name, tensors, None)
+        facts([0], description, tensors, **{name: [described, None]})
+
+
+def mapping_of_rare_categories(value, description, tensors):
+    name = next(name for name in tensors if ".infrequent." in name)
+    tensors[name] = np.full_like(tensors[name], value)
+
+
+def lists_in_a_parameter(description, tensors):
+    """Loading took 20 times the file's size in memory: the lists were parsed and then copied."""
+    parameters([2], description, tensors, hidden_layer_sizes=[NESTED] * 4400)
+    tensors["steps.2.loss_curve_"] = np.zeros(36_000)
+
+
+def lists_beside_texts(description, tensors):
+    """Short strings take eight times their size in memory; the header took eight times the file."""
+    texts = encode_array(np.array(["\u0100"] * 20_000, dtype=object), "texts", tensors, None)
+    facts([0], description, tensors, feature_names_in_=texts)
+    description["extra"] = {"lists": [[[]]] * 8_000}
+
+
+def shorter_encoding(description, tensors):
+    name = next(name for name in tensors if ".encodings_." in name)
+    tensors[name] = tensors[name][:1]
+
+
+ATTACKS = {
+    # `predict` wrote outside its memory
+    "outputs far apart": ("encoder", partial(facts, [0], _n_features_outs=[FAR, 5 - FAR])),
+    "outputs far apart in columns": (
+        "rare",
+        partial(facts, [0, 1], _n_features_outs=[FAR, 6 - FAR]),
+    ),
+    # `predict` read and wrote outside its memory
+    "rare categories from nowhere": (
+        "encoder",
+        partial(rare_categories, infrequent=[0], _default_to_infrequent_mappings=[FAR, 0, 1]),
+    ),
+    "rare categories out of range": ("encoder", partial(rare_categories, infrequent=[FAR])),
+    "mapping of rare categories": ("rare", partial(mapping_of_rare_categories, 2**40)),
+    "negative mapping of rare categories": ("rare", partial(mapping_of_rare_categories, -FAR)),
+    # `predict` would look up categories that have no number
+    "an encoding of fewer categories": ("target", shorter_encoding),
+    "encodings for fewer classes": ("target", partial(facts, [0, 1], target_type_="binary")),
+    "folds without end": ("target", partial(parameters, [0, 1], cv=FAR)),
+    # `clone(model).fit` used a cache chosen by the attacker and executed its contents
+    "cache of a pipeline": ("numbers", partial(parameters, [], memory=CACHE)),
+    "cache of an inner pipeline": ("columns", partial(parameters, [0, 0], memory=CACHE)),
+    # `predict` started 42 processes
+    "many processes": ("columns", partial(parameters, [0], n_jobs=40)),
+    # `explain` built names until memory was exhausted
+    "names without end": ("numbers", partial(facts, [0], n_features_in_=2**63 - 1)),
+    "lists in a parameter": ("numbers", lists_in_a_parameter),
+    "lists beside texts": ("numbers", lists_beside_texts),
+}
+
+
+# ---- forged files --------------------------------------------------------------------------
 
 
 def forged(seed, originals):
@@ -45,8 +199,8 @@ def _mutated(original, other, rng):
     said, wanted = [], rng.choice((1, 1, 1, 1, 2, 2, 3, 5))
     for _ in range(TRIES):
         mutation = rng.choice(MUTATIONS)
-        what = mutation(description, arrays, rng, (other.description, other.tensors))
-        if what:
+        with contextlib.suppress(IndexError):  # there is nothing that it could change
+            what = mutation(description, arrays, rng, (other.description, other.tensors))
             said.append(f"{mutation.__name__}: {what}")
         if len(said) == wanted or not arrays or not description:
             break

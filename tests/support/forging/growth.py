@@ -13,8 +13,8 @@ import numpy as np
 
 from quadric import QuadraticRegressor
 from quadric.files._describe import describe, encode_array
-from tests.support.forging.descriptions import RAW
 from tests.support.forging.files import seal
+from tests.support.forging.mutations import RAW
 
 # ---- files ---------------------------------------------------------------------------------
 
@@ -77,16 +77,17 @@ def identity(n=1, **facts):
 def columns(*parts, facts=None, **parameters):
     """A ColumnTransformer of (name, step, indices), or of (name, step, indices, given columns)."""
     made = [
-        named(name, step, *(given or [slice_of(indices)]), np.asarray(indices))
+        named(
+            name,
+            step,
+            *(given or [{"type": "slice", "items": [int(indices[0]), int(indices[-1]) + 1, 1]}]),
+            np.asarray(indices),
+        )
         for name, step, indices, *given in parts
     ]
     remainder = named("drop", np.array([], dtype=np.int64))
     facts = {"transformers": made, "remainder": remainder, "sparse_output_": False} | (facts or {})
     return fitted("ColumnTransformer", facts, **parameters)
-
-
-def slice_of(indices):
-    return {"type": "slice", "items": [int(indices[0]), int(indices[-1]) + 1, 1]}
 
 
 def union(*steps, **parameters):
@@ -103,6 +104,29 @@ def one_hot(categories, *, given=None, **facts):
     kind = {"type": "scalar type", "name": "float64"}
     parameters = {} if given is None else {"categories": [given]}
     return fitted("OneHotEncoder", {"categories_": [categories], **facts}, dtype=kind, **parameters)
+
+
+def target_encoding(n, classes):
+    """The encodings of n columns with one category each, for each of these classes."""
+    facts = {
+        "categories_": [np.zeros(1)] * n,
+        "encodings_": [np.zeros(1)] * (n * len(classes)),
+        "target_type_": "multiclass",
+        "target_mean_": np.zeros(len(classes)),
+        "classes_": texts(classes),
+        "folds": named(None, 5, True, None),
+    }
+    return fitted("TargetEncoder", facts)
+
+
+def declared(n):
+    """A table of n columns with the same declaration, the first of which is selected."""
+    facts = {
+        "feature_names_in_": texts([f"{j:x}" for j in range(n)]),
+        "declarations": [{"type": "dict", "items": [["kind", "number"], ["form", [".", "", ""]]]}],
+        "declared_by": np.zeros(n, dtype=np.int64),
+    }
+    return fitted("TableColumns", facts)
 
 
 def bins(count, **parameters):
@@ -186,6 +210,9 @@ GROWTH = {
         pipeline(one_hot(WORDS, feature_names_in_=LONG_NAME), fitted("PCA", PROJECTION)),
         names=["pca0"],
     ),
+    "long_class_in_the_names_of_encodings": partial(  # each column has a name for each class
+        file, target_encoding(MANY, [LONG, f"{LONG}b", f"{LONG}c"]), n=3 * MANY, names=NAMES
+    ),
     "names_without_end": partial(  # for columns that exist only as a number
         file, pipeline(identity(2**40), identity(2**40)), names=["x"]
     ),
@@ -208,6 +235,8 @@ GROWTH = {
     ),
     "many_unselected_columns": partial(file, first_of(400_000)),  # each takes one byte
     "many_united_columns": partial(file, repeated(400, count=1_000), first_of(400_000)),
+    "many_declared_columns": partial(file, declared(2_000), first_of(2_000)),
+    "too_many_declared_columns": partial(file, declared(20_000), first_of(20_000)),
     "many_bins": partial(file, bins(60_000, encode="onehot-dense", dtype=None), n=60_000),
     "many_categories": partial(file, one_hot(np.arange(60_000)), n=60_000),
     "equal_names": partial(  # refused, but only after they have been decoded

@@ -17,12 +17,9 @@ from pathlib import Path
 import quadric
 from quadric.errors import ModelFileError
 from quadric.files._describe import describe
-from quadric.files._safetensors import canonical
-from tests.support.forging.attacks import ATTACKS
-from tests.support.forging.files import forged, seal
+from tests.support.forging.files import ATTACKS, forged, seal
 from tests.support.forging.uses import COMMANDS, USES, told
-from tests.support.forging.watch import HarmError, Watch
-from tests.support.killing import FORK
+from tests.support.processes import FORK
 
 SPARE = 2**19  # bytes of memory that the smallest file may need
 MOST_MEMORY = 10  # times the file's size
@@ -30,6 +27,80 @@ ROOM = 2**30  # bytes of additional address space
 SECONDS = 10  # of CPU time per file
 PATIENCE = 120  # seconds of wall time, for a process that waits
 FILES_PER_WORKER = 1000
+# ---- audit events that an untrusted file must not cause ---------------------------------------
+
+FORBIDDEN = (
+    "compile",
+    "exec",
+    "import",
+    "code.",
+    "os.",
+    "subprocess.",
+    "pickle.",
+    "marshal.",
+    "socket.",
+    "shutil.",
+    "ctypes.",
+    "tempfile.",
+    "urllib.",
+    "http.",
+    "sqlite3.",
+    "open",
+    "mmap.",
+)
+HARMLESS = ("os.listdir", "os.scandir", "os.putenv", "os.unsetenv")  # typer sets a variable
+OF_IMPORTS = ("exec", "compile", "marshal.loads", "code.__new__")
+TO_WRITE = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+
+
+class HarmError(BaseException):
+    """Raised by the audit hook to stop a forbidden action."""
+
+
+class Watch:
+    """Record and stop forbidden actions while it is active.
+
+    Files may be written in `directory`. A library that is already imported may import more of its
+    own modules.
+    """
+
+    def __init__(self, directory):
+        self.directory, self.on, self.seen = f"{directory}{os.sep}", False, []
+        self.packages = {name.partition(".")[0] for name in sys.modules}
+        sys.addaudithook(self._hook)
+
+    def _hook(self, event, arguments):
+        if not self.on or not event.startswith(FORBIDDEN) or self._may(event, arguments):
+            return
+        self.on = False
+        self.seen.append(f"{event} {arguments!r:.150}")
+        raise HarmError(self.seen[-1])
+
+    def _may(self, event, arguments):
+        if event in HARMLESS or (event in OF_IMPORTS and _importing()):
+            return True
+        if event == "import":
+            return arguments[0].partition(".")[0] in self.packages
+        if event == "open":
+            path, _, flags = arguments
+            return not (flags or 0) & TO_WRITE or self._inside(path)
+        if event == "os.chmod" and isinstance(arguments[0], int):  # of an open file
+            return True
+        paths = [value for value in arguments if isinstance(value, (str, bytes, os.PathLike))]
+        return event.startswith("os.") and bool(paths) and all(map(self._inside, paths))
+
+    def _inside(self, path):
+        return os.fsdecode(path).startswith(self.directory) if not isinstance(path, int) else False
+
+
+def _importing():
+    return any(
+        frame.f_code.co_filename == "<frozen importlib._bootstrap>"
+        for frame, _ in traceback.walk_stack(None)
+    )
+
+
+# ---- the workers ---------------------------------------------------------------------------
 
 
 def outcomes(seeds, originals):
@@ -149,12 +220,8 @@ def _examine(seed, file, path, watch, send):
 def same(model, original):
     """Return whether a model is, bit for bit, the one of the original file."""
     description, tensors = describe(model)
-    held, wanted = (
-        {name: (array.shape, array.tobytes()) for name, array in each.items()}
-        for each in (tensors, original.tensors)
-    )
-    texts = [canonical(each["model"]) for each in (description, original.description)]
-    return texts[0] == texts[1] and held == wanted
+    description = {**original.description, "model": description["model"]}
+    return seal(description, tensors) == seal(original.description, original.tensors)
 
 
 def _children():

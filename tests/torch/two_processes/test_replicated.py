@@ -15,7 +15,7 @@ from torch.distributed.checkpoint.state_dict import (
 )
 from torch.nn.parallel import DistributedDataParallel
 
-from tests.support.two_processes import batch, network, share_of, shared_directory
+from tests.support.process_groups import batch, network, share_of, shared_directory
 
 
 def loss(model, X):

@@ -20,7 +20,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor, Shard, distribute_tensor
 
-from tests.support.two_processes import batch, network, share_of, shared_directory
+from tests.support.process_groups import batch, network, share_of, shared_directory
 
 # torch warns about every random draw into a sharded tensor on a CPU
 pytestmark = pytest.mark.filterwarnings(

@@ -1,14 +1,24 @@
-"""Open thousands of damaged and forged stores; a crash or a hang ends the process.
+"""Open thousands of damaged and forged files; a crash, a hang or a leak ends the process.
 
-    python -m tests.support.processes damaged_stores COUNT SEED
+    python -m tests.support.processes damaged_files.stores COUNT SEED
+    python -m tests.support.processes damaged_files.parquet COUNT SEED
 
-This command prints, as JSON, how many of each kind were refused and how many could be read. A
-refused store leads to a one-line error and is unchanged. All others return the rows as written or,
-if they were forged with matching digests, valid rows.
+The first command prints, as JSON, how many stores of each kind were refused and how many could be
+read. A refused store leads to a one-line error and is unchanged. All others return the rows as
+written or, if they were forged with matching digests, valid rows.
+
+The second command reads Parquet files in a process with little memory. It prints how many were
+refused with a one-line error, how many were read unchanged, and how many were read as a different
+table (a file is still valid if only the bytes of a value have changed). Any other outcome ends the
+program with an error: a traceback, a signal, output on stderr, or a table whose number of rows
+differs from the file's metadata. Files are numbered; a smaller COUNT finds the one that crashes the
+process.
 """
 
+import io
 import math
 import random
+import resource
 import shutil
 import signal
 import sqlite3
@@ -20,43 +30,22 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
+import numpy as np
+import polars as pl
+
 from quadric.apps.paper.sweep import Result, Store, StoreError, Task, _store as store_module
+from quadric.apps.shell.tables import open_table
+from quadric.errors import TableError
 from tests.support import damage
-from tests.support.killing import FORK
-from tests.support.sweep_process import HERE, RECIPE
+from tests.support.processes import FORK
+from tests.support.sweeps import HERE, RECIPE
 
 RECIPES = [replace(RECIPE, epochs=(1, 2)), replace(RECIPE, epochs=(3, 4, 5))]
 PAGE = 4096
 JUNK = (
-    None,
-    "",
-    "x",
-    "NaN",
-    "[NaN]",
-    "[0.5, NaN]",
-    "[0.5, 2.0]",
-    "[]",
-    "{}",
-    "[[0.5]]",
-    "null",
-    "\n",
-    "\x1b[2J",
-    b"",
-    b"\xff\xfe",
-    0,
-    1,
-    -1,
-    2**62,
-    1.5,
-    -0.0,
-    math.inf,
-    -math.inf,
-    "linear",
-    "\ud7ff",
-    "2020-01-01",
-    "[1e999, 0.5]",
-    "[true, false]",
-    "[0.25, 0.75]",
+    *(None, "", "x", "NaN", "[NaN]", "[0.5, NaN]", "[0.5, 2.0]", "[]", "{}", "[[0.5]]", "null"),
+    *("\n", "\x1b[2J", b"", b"\xff\xfe", 0, 1, -1, 2**62, 1.5, -0.0, math.inf, -math.inf),
+    *("linear", "\ud7ff", "2020-01-01", "[1e999, 0.5]", "[true, false]", "[0.25, 0.75]"),
 )
 COLUMNS = tuple(store_module.TYPES)
 
@@ -83,8 +72,9 @@ def fill_and_die(path):
 
 
 def rows(path, read_only):
+    """Return the rows with their recipes."""
     with Store(path, read_only=read_only) as opened:
-        return [row for recipe in RECIPES for row in opened.runs(recipe, "data")]
+        return [(row, recipe) for recipe in RECIPES for row in opened.runs(recipe, "data")]
 
 
 # ---- bytes ---------------------------------------------------------------------------------
@@ -206,39 +196,40 @@ def valid(row, recipe):
     accuracies = row.result.accuracies
     assert len(accuracies) == len(recipe.epochs)
     assert all(type(number) is float and 0 <= number <= 1 for number in accuracies), accuracies
-    assert type(row.result.seconds) is float
+    values = (row.result.seconds, row.result.visited, row.finished_at)
+    assert [type(value) for value in values] == [float, int, str], values
     assert 0 <= row.result.seconds < math.inf
-    assert type(row.result.visited) is int
     assert row.result.visited >= 0
-    assert type(row.finished_at) is str
     datetime.fromisoformat(row.finished_at)
     assert all(type(text) is str for text in vars(row.environment).values())
     assert row.task == Task(*(getattr(row.task, name) for name in COLUMNS[3:7]))
 
 
+def contents(path):
+    return {file: file.read_bytes() for file in (path, Path(f"{path}-wal")) if file.exists()}
+
+
 def outcome(path, read_only, written):
     """Return 'refused' or 'read'; `written` is None for forged stores."""
-    files = [path, Path(f"{path}-wal")]
-    before = [file.read_bytes() if file.exists() else None for file in files]
+    before = contents(path)
     try:
-        with Store(path, read_only=read_only) as opened:
-            found = [(row, recipe) for recipe in RECIPES for row in opened.runs(recipe, "data")]
+        found = rows(path, read_only)
     except StoreError as error:
         line = str(error)
         assert line.isprintable(), line
         assert len(line) < 800, line
-        assert [file.read_bytes() if file.exists() else None for file in files] == before, line
+        assert contents(path) == before, line
         return "refused"
     for row, recipe in found:
         valid(row, recipe)
         assert written is None or row in written, row
     if read_only:
-        assert [file.read_bytes() if file.exists() else None for file in files] == before
+        assert contents(path) == before
     return "read"
 
 
 def damaged(base, path, rng):
-    """Create a damaged store; return its kind and whether its digests may match."""
+    """Create a damaged store; return its kind. The digests of a forged value match."""
     for file in path.parent.iterdir():
         file.unlink()
     with_log = rng.random() < 0.3
@@ -252,10 +243,10 @@ def damaged(base, path, rng):
         target = Path(f"{path}-wal") if with_log and rng.random() < 0.6 else path
         target.write_bytes(change(target.read_bytes(), rng))
         kind = change.__name__
-    return kind, kind == "forged value"
+    return kind
 
 
-def run(count, seed):
+def stores(count, seed):
     rng = random.Random(seed)
     counts = {"refused": Counter(), "read": Counter()}
     with tempfile.TemporaryDirectory() as directory:
@@ -265,19 +256,142 @@ def run(count, seed):
         child.join()
         assert Path(f"{base}-wal").stat().st_size > 0
         fill(f"{base}.closed", range(10))
-        written = {row for name in (base, f"{base}.closed") for row in rows(name, True)}
+        written = {row for name in (base, f"{base}.closed") for row, _ in rows(name, True)}
         assert len(written) == 121
         (Path(directory) / "case").mkdir()
         path = Path(directory) / "case" / "runs.sqlite"
         for case in range(count):
-            kind, is_forged = damaged(base, path, rng)
+            kind = damaged(base, path, rng)
             try:
                 for read_only in (True, False, True):
                     signal.alarm(60)
-                    told = outcome(path, read_only, None if is_forged else written)
+                    told = outcome(path, read_only, None if kind == "forged value" else written)
                     signal.alarm(0)
             except BaseException:
                 print(f"case {case} of seed {seed}: {kind}", file=sys.stderr)
                 raise
             counts[told][kind] += 1
     return counts
+
+
+# ---- Parquet files -----------------------------------------------------------------------
+
+
+MOST_MEMORY = 6 * 2**30  # bytes of address space, of which threads reserve more than they use
+ROWS = 120
+OPTIONS = (
+    {},
+    {"compression": "uncompressed"},
+    {"compression": "snappy", "row_group_size": 40},
+    {"compression": "gzip", "statistics": "full"},
+    {"compression": "lz4", "data_page_size": 200},
+    {"compression": "brotli"},
+    {"compression": "uncompressed", "statistics": False},
+)
+LARGE = (b"\xff\xff\xff\xff\x0f", b"\xff" * 9 + b"\x01", b"\x80\x80\x80\x80\x40", b"\xfe\xff\x7f")
+
+
+def originals():
+    """Return the same table in several Parquet encodings."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=ROWS)
+    frame = pl.DataFrame(
+        {
+            "x": [None if i % 11 == 3 else value for i, value in enumerate(x)],
+            "z": rng.normal(size=ROWS).astype(np.float32),
+            "k": rng.integers(0, 5, ROWS),
+            "flag": rng.random(ROWS) < 0.5,
+            "colour": rng.choice(["red", "green", "blue"], ROWS).tolist(),
+            "cat": pl.Series(rng.choice(["a", "b"], ROWS).tolist(), dtype=pl.Categorical),
+            "day": pl.Series(range(ROWS)).cast(pl.Date),
+            "list": [[i, i] for i in range(ROWS)],
+            "price": pl.Series([i / 4 for i in range(ROWS)]).cast(pl.Decimal(10, 2)),
+            "label": np.where(x > 0, "in", "out"),
+        }
+    )
+    contents = []
+    for options in OPTIONS:
+        stream = io.BytesIO()
+        frame.write_parquet(stream, **options)
+        contents.append(stream.getvalue())
+    return contents
+
+
+def footer(content):
+    """Return the offset of the metadata at the end of the file."""
+    (length,) = struct.unpack("<I", content[-8:-4])
+    return len(content) - 8 - length
+
+
+def with_length(content, begin):
+    return content[:-8] + struct.pack("<I", len(content) - 8 - begin) + content[-4:]
+
+
+def flip_footer(content, rng):
+    return damage.flip_bits(content, rng, begin=footer(content))
+
+
+def set_byte_of_footer(content, rng):
+    place = rng.randrange(footer(content), len(content))
+    return damage.put(content, place, bytes([rng.choice((0, 1, 127, 128, 254, 255))]))
+
+
+def cut(content, rng):
+    return content[: rng.randrange(4, len(content))]
+
+
+def large_number_in_footer(content, rng):
+    begin = footer(content)
+    place = rng.randrange(begin, len(content) - 8)
+    number = rng.choice((*LARGE, rng.randbytes(3)))
+    return with_length(content[:place] + number + content[place + rng.randrange(5) :], begin)
+
+
+def large_number_in_pages(content, rng):
+    """Write a large number or zeros."""
+    number = rng.choice((*LARGE, bytes(rng.randrange(1, 300))))
+    return damage.put(content, rng.randrange(4, footer(content)), number)
+
+
+def other_length_of_footer(content, rng):
+    length = rng.choice((0, 1, len(content) - 8, 2**31, 2**32 - 1, rng.randrange(len(content))))
+    return content[:-8] + struct.pack("<I", length) + content[-4:]
+
+
+DAMAGES = (
+    *(damage.flip_bits, flip_footer, set_byte_of_footer, cut, damage.replace_bytes),
+    *(large_number_in_footer, large_number_in_pages, other_length_of_footer),
+)
+
+
+def read(path, content):
+    path.write_bytes(content)
+    return open_table(path).read()
+
+
+def parquet(count, seed):
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
+    rng, contents = random.Random(seed), originals()
+    result, reasons = {"refused": 0, "same": 0, "another table": 0}, Counter()
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "undamaged.parquet"
+        expected = [repr(read(path, content).rows()) for content in contents]
+        for i in range(count):
+            which, change = rng.randrange(len(contents)), DAMAGES[i % len(DAMAGES)]
+            path = Path(directory) / f"{i} {change.__name__}.parquet"
+            try:
+                frame = read(path, change(contents[which], rng))
+            except TableError as error:
+                said = str(error)
+                assert "\n" not in said, said
+                assert str(path) in said, said
+                outcome = "refused"
+                reasons[said.replace(str(path), "FILE")[:60]] += 1
+            else:
+                promised = pl.scan_parquet(path).select(pl.len()).collect().item()  # in the footer
+                assert len(frame) == promised, (path, len(frame), promised)
+                same = repr(frame.rows()) == expected[which]
+                outcome = "same" if same else "another table"
+            result[outcome] += 1
+            path.unlink()
+    return {**result, "reasons": dict(reasons.most_common(20))}
