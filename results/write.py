@@ -8,12 +8,12 @@
 REPORT is a directory that `quadric reproduce --full --out REPORT` has written, and STORE the file
 runs.sqlite in such a directory. COMMIT is the commit at which the command was run.
 
-`claims` writes claims.csv, docs/claims.md, and the file recorded.csv of the package. If several
-runs judge a claim, the last one counts; without a REPORT, the stored verdicts are kept and only the
-claims that the list judges itself are updated. `mnist` writes mnist.csv and mnist.md. `runs` writes
-the accuracies of all runs of mnist, ablation or cnn-head to runs/. `bilinear` writes bilinear.md,
-and the tables with all digits and the figures to bilinear/. Data sets of which a run is missing are
-left out.
+`claims` writes claims.csv, docs/results/claims.md, and the file recorded.csv of the package. If
+several runs judge a claim, the last one counts; without a REPORT, the stored verdicts are kept and
+only the claims that the list judges itself are updated. `mnist` writes mnist.csv and mnist.md.
+`runs` writes the accuracies of all runs of mnist, ablation or cnn-head to runs/. `bilinear` writes
+bilinear.md, and the tables with all digits and the figures to bilinear/. Data sets of which a run
+is missing are left out.
 """
 
 import argparse
@@ -62,17 +62,17 @@ from quadric.apps.paper._mnist_claims import (
 RESULTS = Path(__file__).parent
 RECORDED = RESULTS.parent / "src" / "quadric" / "apps" / "paper" / "recorded.csv"
 RECORDED_COLUMNS = ("id", "verdict", "paper", "ours")
-PAGE_OF_CLAIMS = RESULTS.parent / "docs" / "claims.md"
+PAGE_OF_CLAIMS = RESULTS.parent / "docs" / "results" / "claims.md"
 
 
 INTRODUCTION = """\
-# The paper's claims
+# The paper: all statements
 
 Every statement of the paper that can be true or false, in our words, with a verdict on what the
 paper prints (its numbers, figures and derivations) and a verdict on what we find. The claims are
-grouped by kind. This page is generated from [results/claims.csv](../results/claims.csv).
-[Reproducing the paper](reproduce.md#how-claims-are-judged) describes how claims are judged, and
-[the overview](explanation/claims_overview.md) summarizes them.
+grouped by kind. This page is generated from [results/claims.csv](../../results/claims.csv).
+[Reproducing the paper](../guide/reproduce.md#how-claims-are-judged) describes how claims are
+judged, and [the overview](paper.md) summarizes them.
 
 A place such as II 13.1 means section II, paragraph 13, sentence 1. A paragraph is a block of
 running text: a displayed equation, table, figure, algorithm or heading ends it, and an equation
@@ -159,8 +159,17 @@ def _evidence(row: Statement) -> str:
     found = row.finding
     printed = f"The paper: {found.paper}. " if found.paper != "-" else ""
     method = f" *{found.method}.*" if found.method else ""
-    judged = f" `{row.judged_by}`" if row.was_run and row.judged_by != "-" else ""
+    judged = f" {_judge(row.judged_by)}" if row.was_run and row.judged_by != "-" else ""
     return f"- `{row.id}`: {printed}Ours: {found.ours.rstrip('.')}.{method}{judged}"
+
+
+def _judge(name: str) -> str:
+    """Return a command as code, a derivation as a link, and a test as a comment."""
+    if "::" in name:
+        return f"<!-- test: {name} -->"
+    if ".md#" in name:
+        return f"[Derivation]({name.removeprefix('results/')})."
+    return f"`{name}`"
 
 
 def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -182,7 +191,7 @@ def recorded_rows(rows: Iterable[Statement]) -> list[tuple[str, ...]]:
 
 
 def write_claims(reports: Sequence[Path]) -> None:
-    """Write claims.csv, docs/claims.md and the recorded.csv of the package."""
+    """Write claims.csv, docs/results/claims.md and the recorded.csv of the package."""
     table = RESULTS / "claims.csv"
     tables = [table, *(report / "claims.csv" for report in reports)]
     rows = merged(
@@ -353,7 +362,7 @@ def page(outcome: Outcome, command: str, commit: str, seconds: Sequence[float], 
     about = (
         f"`{command}` at commit {commit}; {', '.join(outcome.facts['processors'])}. A run took "
         f"{min(seconds):.0f} to {max(seconds):.0f} s on one core, {load}. The tables with all "
-        "digits are in [bilinear/](bilinear). [Reproducing the paper](../docs/reproduce.md) "
+        "digits are in [bilinear/](bilinear). [Reproducing the paper](../docs/guide/reproduce.md) "
         "explains the settings and the measures."
     )
     findings = "\n".join(f"- {finding}" for finding in outcome.findings)

@@ -11,10 +11,9 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 
-import quadric
 from quadric.plotting import COLORS
 
-root = Path(quadric.__file__).parents[2]  # a clone of the repository
+root = Path(__file__).parents[2]  # a clone of the repository
 text = (root / "results" / "defaults.md").read_text(encoding="utf-8")
 table = text.split("## Classification: accuracy")[1].split("| **mean rank**")[0]
 rows = [[cell.strip(" *") for cell in line.split("|")[1:-1]] for line in table.splitlines()]

@@ -11,10 +11,9 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 
-import quadric
 from quadric.plotting import COLORS
 
-root = Path(quadric.__file__).parents[2]  # a clone of the repository
+root = Path(__file__).parents[2]  # a clone of the repository
 text = (root / "results" / "mnist.csv").read_text(encoding="utf-8")
 rows = list(csv.DictReader(text.splitlines()))
 names = {"ann": "linear", "rpqnn": "reduced", "qnn": "quadratic"}

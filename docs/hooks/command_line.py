@@ -13,9 +13,9 @@ from quadric.apps.shell import app
 
 INTRODUCTION = """# Command line
 
-All commands and their options, generated from the program. The [guide](../command_line.md) explains
-files, exit codes, scores and streaming. `quadric --version` prints the version, and every command
-has `--help`.
+All commands and their options, generated from the program. The [guide](../guide/command_line.md)
+explains files, exit codes, scores and streaming. `quadric --version` prints the version, and every
+command has `--help`.
 """
 
 

@@ -44,8 +44,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 def place(name: str) -> str:
     """Return the place of a repository's file in the site.
 
-    >>> place("docs/torch.md"), place("results/mnist.csv"), place("CHANGELOG.md")
-    ('torch.md', 'results/mnist.csv', 'project/changelog.md')
+    >>> place("docs/guide/torch.md"), place("results/mnist.csv"), place("CHANGELOG.md")
+    ('guide/torch.md', 'results/mnist.csv', 'project/changelog.md')
     >>> place("docs/tutorials/xor.ipynb"), place("docs/gallery/xor.py"), place("README.md")
     ('tutorials/xor.md', 'gallery/xor.md', 'index.md')
     """

@@ -1,4 +1,4 @@
-"""Draw the pictures of the documentation: `python docs/pictures.py [DIRECTORY [NAME ...]]`."""
+"""Draw the pictures of the pages: `python docs/assets/pictures.py [DIRECTORY [NAME ...]]`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from quadric.plotting import (
 
 
 def draw_xor() -> Figure:
-    return xor.draw([xor.train(variant, 0) for variant in xor.VARIANTS[:2]])
+    return xor.draw(*(xor.train(variant, 0) for variant in xor.VARIANTS[:2]))
 
 
 def draw_clusters() -> Figure:

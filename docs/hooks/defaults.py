@@ -1,0 +1,77 @@
+"""Read the defaults in the reference from the signatures.
+
+The parser of numpydoc docstrings takes the first of the values in braces as the default, gives
+several parameters that share an entry the default of the first, and does not see inherited
+signatures. This extension of griffe, which mkdocstrings loads, asks the imported package instead.
+"""
+
+import importlib
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+import griffe
+
+
+class Defaults(griffe.Extension):
+    """Set the default of every parameter in a docstring to that of the signature."""
+
+    def on_package(self, *, pkg: griffe.Module, **kwargs: Any) -> None:
+        """Correct the docstrings of a package after it is read."""
+        correct(pkg)
+
+
+def correct(parent: griffe.Object) -> None:
+    """Correct the docstrings of an object and its members."""
+    if isinstance(parent, griffe.Class | griffe.Function) and parent.docstring:
+        sections = [one for one in parent.docstring.parsed if one.kind.value == "parameters"]
+        signature = parameters(parent.path) if sections else {}
+        for section in sections:
+            for parameter in section.value:
+                # a default that only the source can show, such as a lambda, stays as it is
+                shown = default(signature, parameter.name)
+                parameter.value = parameter.value if shown == "..." else shown
+    for member in parent.members.values():
+        if isinstance(member, griffe.Object):
+            correct(member)
+
+
+def parameters(path: str) -> Mapping[str, inspect.Parameter]:
+    """Return the parameters of a class or function, {} if Python knows no signature."""
+    try:
+        return inspect.signature(found(path)).parameters
+    except (AttributeError, TypeError, ValueError):
+        return {}
+
+
+def found(path: str) -> Any:
+    """Return what a dotted path names.
+
+    >>> found("quadric.network.Network.create").__name__
+    'create'
+    """
+    value: Any = importlib.import_module(path.partition(".")[0])
+    prefix = path.partition(".")[0]
+    for name in path.split(".")[1:]:
+        prefix = f"{prefix}.{name}"
+        try:
+            value = importlib.import_module(prefix)
+        except ImportError:
+            value = getattr(value, name)
+    return value
+
+
+def default(signature: Mapping[str, inspect.Parameter], name: str) -> str | None:
+    """Return a default as text: None without one, '...' if only the source can show it.
+
+    >>> def function(a, b="x", *, c=None, d=len, e=lambda: 0): ...
+    >>> [default(inspect.signature(function).parameters, name) for name in "abcde"]
+    [None, "'x'", 'None', 'len', '...']
+    """
+    parameter = signature.get(name.lstrip("*"))
+    if parameter is None or parameter.default is parameter.empty:
+        return None
+    value = parameter.default
+    if value is None or isinstance(value, str | bool | int | float | tuple):
+        return repr(value)
+    return getattr(value, "__name__", "...").replace("<lambda>", "...")
