@@ -1,8 +1,8 @@
 """Compare quadric with its peers, or run single benchmarks.
 
-python -m benchmarks compare [--quick]   all peers side by side
+python -m benchmarks compare [--quick | --resume]   all peers side by side
 python -m benchmarks check               the ratios against the committed ones
-python -m benchmarks page                docs/comparison.md from the committed results
+python -m benchmarks page                docs/results/comparison.md from the committed results
 python -m benchmarks [name ...]          single benchmarks; by default, all of BENCHMARKS
 """
 

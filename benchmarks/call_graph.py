@@ -64,7 +64,7 @@ LIMITS = {
     "sgd": 23,
     "torch": 4,
     "radius": 20,
-    "train": 48,
+    "train": 53,
 }
 
 

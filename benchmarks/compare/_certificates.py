@@ -61,3 +61,11 @@ def tables(found: dict[str, Any]) -> list[Table]:
         for row in found["rows"]
     ]
     return [Table(TITLE, ["verifier", "result", "seconds", "source"], [*ours, *PUBLISHED])]
+
+
+def rival(found: dict[str, Any]) -> str:
+    verifier, result, seconds, source = PUBLISHED[0]
+    return (
+        f"No library computes this distance. The nearest is {verifier}, which decides {result}, in "
+        f"{seconds} seconds ({source})."
+    )

