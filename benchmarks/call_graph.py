@@ -14,8 +14,9 @@ meanwhile: it has submitted the work and waits for it, so the function counts as
 
 Two files call each other if there are edges in both directions. A call to a function that was
 passed as an argument does not count. Such a call is recognized by value: the called function (or
-bound method, or generator) is an argument of the caller, an item of a tuple or list argument, or is
-stored in the instance dictionary of an argument, as in `self.callback()`. Free variables of a
+bound method, or generator) is an argument of the caller, an item of a tuple or list argument, a
+value of a dict argument, or is stored in the instance dictionary of an argument, as in
+`self.callback()`. Free variables of a
 nested function count as its arguments. A method that the caller looks up on an argument, as in
 `estimator.score()`, is an ordinary call, and so is a call to a class.
 
@@ -64,7 +65,7 @@ LIMITS = {
     "sgd": 23,
     "torch": 4,
     "radius": 20,
-    "train": 53,
+    "train": 52,
 }
 
 
@@ -186,6 +187,8 @@ def held_by_arguments(frame: FrameType) -> Iterator[Any]:
         yield value
         if isinstance(value, (tuple, list)):
             yield from value
+        elif isinstance(value, dict):
+            yield from value.values()
         elif not isinstance(value, (ModuleType, type)):
             yield from getattr(value, "__dict__", {}).values()
 

@@ -21,16 +21,18 @@ from quadric.models._coordinates import (
     undo_steps,
 )
 from quadric.models._facts import Limits as Limits
-from quadric.models._model_view import (
-    ModelView,
+from quadric.models._layer_composition import (
     check_matrices as check_matrices,
-    classes_of,
     compose as compose,
     fold_layers as fold_layers,
-    input_names_of,
     layer_to_quadratic as layer_to_quadratic,
-    steps_of,
     stretches as stretches,
+)
+from quadric.models._model_view import (
+    ModelView,
+    classes_of,
+    input_names_of,
+    steps_of,
 )
 from quadric.models._operations import (
     Affine,

@@ -115,6 +115,33 @@ def check_columns(names: Iterable[str], columns: Sequence[str]) -> None:
     )
 
 
+def given_orders(texts: Iterable[str], columns: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return the categories of each column in the order that the user gives.
+
+    Raises TableError for an unknown column, and for fewer than two different categories.
+
+    Examples
+    --------
+    >>> given_orders(["size=S,M,L"], ["size", "price"])
+    {'size': ('S', 'M', 'L')}
+    """
+    orders = {}
+    for text in texts:
+        name, mark, levels = text.rpartition("=")
+        order = tuple(split_names(levels))
+        refuse(
+            {
+                f"--ordinal must be a column and its categories in order, such as size=S,M,L. Got "
+                f"{text!r}.": not mark or len(order) < 2,
+                f"--ordinal lists a category of {name!r} twice.": len(set(order)) < len(order),
+                f"--ordinal is given twice for {name!r}.": name in orders,
+            }
+        )
+        check_columns([name], columns)
+        orders[name] = order
+    return orders
+
+
 @dataclass(frozen=True)
 class TableFormat:
     """How text and numbers are written in a table.

@@ -4,8 +4,6 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from quadric.apps.shell.tables._options import check_columns, refuse, split_names
-
 LEAST_LEVELS = 3  # two categories have no order that matters
 MOST_LEVELS = 20  # stars or points
 
@@ -135,33 +133,6 @@ def spellings(categories: Sequence[str]) -> list[tuple[str, str]]:
     """Return the pairs of categories that differ only in their case."""
     by_case = sorted(categories, key=str.casefold)
     return [(a, b) for a, b in pairwise(by_case) if a.casefold() == b.casefold()]
-
-
-def given_orders(texts: Iterable[str], columns: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Return the categories of each column in the order that the user gives.
-
-    Raises TableError for an unknown column, and for fewer than two different categories.
-
-    Examples
-    --------
-    >>> given_orders(["size=S,M,L"], ["size", "price"])
-    {'size': ('S', 'M', 'L')}
-    """
-    orders = {}
-    for text in texts:
-        name, mark, levels = text.rpartition("=")
-        order = tuple(split_names(levels))
-        refuse(
-            {
-                f"--ordinal must be a column and its categories in order, such as size=S,M,L. Got "
-                f"{text!r}.": not mark or len(order) < 2,
-                f"--ordinal lists a category of {name!r} twice.": len(set(order)) < len(order),
-                f"--ordinal is given twice for {name!r}.": name in orders,
-            }
-        )
-        check_columns([name], columns)
-        orders[name] = order
-    return orders
 
 
 def _plain(value: str) -> str:

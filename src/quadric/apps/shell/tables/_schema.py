@@ -353,7 +353,8 @@ class Schema:
         written = [
             text for text, form in zip(written, forms.values(), strict=True) if form != PLAIN
         ]
-        pairs = [(one.name, pair) for one in self.columns for pair in spellings(one.categories)]
+        texts = self.of_kind(*CATEGORIES)
+        pairs = [(one.name, pair) for one in texts for pair in spellings(one.categories)]
         double = [f"{first!r} and {second!r} in {name!r}" for name, (first, second) in pairs]
         return applying(
             {

@@ -21,9 +21,10 @@ from quadric.apps.shell.tables._options import (
     ColumnOptions,
     TableFormat,
     check_columns,
+    given_orders,
     refuse,
 )
-from quadric.apps.shell.tables._ordinals import given_orders, ordered
+from quadric.apps.shell.tables._ordinals import ordered
 from quadric.apps.shell.tables._schema import (
     CATEGORIES,
     Column,
