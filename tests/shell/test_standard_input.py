@@ -24,6 +24,8 @@ def waiting(place, tmp_path):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=os.environ | {"TMPDIR": str(tmp_path)},
+        # nohup ignores this signal, and so would the process
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
     )
     running.stdin.write((place / "iris.csv").read_bytes() * 100)
     running.stdin.flush()

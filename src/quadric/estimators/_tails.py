@@ -7,6 +7,7 @@ import warnings
 from typing import Any, Literal, Self
 
 import numpy as np
+from scipy.stats import kurtosistest
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -16,14 +17,18 @@ from quadric.checks import Array
 
 TAILS = ("auto", "keep", "power")
 LONG = 3.0  # the excess kurtosis of a Laplace distribution; a normal distribution has 0
+FEWEST = 20  # values; the approximation of the test of kurtosis needs them
+BY_CHANCE = 0.05  # at most this probability that any column without long tails is found
 BETTER = 0.95  # the power transform is used if the loss on held-out samples falls by this factor
 
 
 def long_tails(X: Any) -> list[int]:
     """Return the columns with long tails: those with an excess kurtosis above 3.
 
-    The excess kurtosis is E[(x - mean)^4] / var^2 - 3. Columns with fewer than three distinct
-    values have no tails. Missing values (NaN) are ignored.
+    The excess kurtosis is E[(x - mean)^4] / var^2 - 3. It must also be unlikely to be so large by
+    chance in any of the columns, by Anscombe and Glynn's test of normality, because a few of many
+    columns with few rows look as if they had long tails. Columns with fewer than 20 values or
+    three distinct values have no tails. Missing values (NaN) are ignored.
 
     Parameters
     ----------
@@ -42,17 +47,20 @@ def long_tails(X: Any) -> list[int]:
     >>> long_tails(np.column_stack([z[:, 0], np.exp(z[:, 1])]))
     [1]
     """
-    return [j for j, x in enumerate(np.asarray(X, dtype=float).T) if _has_long_tails(x)]
+    columns = np.asarray(X, dtype=float).T
+    return [j for j, x in enumerate(columns) if _has_long_tails(x, BY_CHANCE / len(columns))]
 
 
-def _has_long_tails(x: Array) -> bool:
+def _has_long_tails(x: Array, by_chance: float) -> bool:
     x = x[~np.isnan(x)]
-    if not len(x) or not ((x > x.min()) & (x < x.max())).any():
+    if len(x) < FEWEST or not ((x > x.min()) & (x < x.max())).any():
         return False
     with np.errstate(all="ignore"):  # infinite values, which the estimator refuses
         z = x / np.abs(x).max()  # the fourth power of a large number may overflow
         squares = np.square(z - z.mean())
-        return bool(np.square(squares).mean() > (3 + LONG) * np.square(squares.mean()))
+        if not np.square(squares).mean() > (3 + LONG) * np.square(squares.mean()):
+            return False
+        return bool(kurtosistest(z, alternative="greater").pvalue < by_chance)
 
 
 def power_steps() -> list[Any]:

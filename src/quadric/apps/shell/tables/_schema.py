@@ -527,12 +527,12 @@ def check_inputs(schema: Schema, columns: Sequence[str]) -> None:
 
 def features(schema: Schema, frame: pl.DataFrame, start: int = 0) -> pl.DataFrame:
     """Return the inputs in the model's order: Float64 for numbers, String for other kinds."""
+    types = frame.schema  # looked up once: it is made anew at each access
     for column in schema.columns:
-        if not usable(frame.schema[column.name]):
+        if not usable(types[column.name]):
             what = "text" if column.categories else f"{column.kind}s"
             raise TableError(
-                f"column {column.name!r} must contain {what}, but its type is "
-                f"{frame.schema[column.name]}."
+                f"column {column.name!r} must contain {what}, but its type is {types[column.name]}."
             )
     try:
         found = schema.reader.read(with_plain_numbers(schema.columns, frame), start)
