@@ -49,7 +49,7 @@ def test_columns_with_long_tails():
 def test_a_few_of_many_columns_look_as_if_they_had_long_tails():
     rng = np.random.default_rng(0)
     normal, skewed = rng.normal(size=(45, 2000)), np.exp(rng.normal(size=45))
-    assert (kurtosis(normal) > 3).sum() > 2
+    assert (kurtosis(normal) > 3).any()
     assert long_tails(normal) == []
     assert long_tails(np.column_stack([normal, skewed])) == [2000]
 
