@@ -1,28 +1,20 @@
 """Forged model files are refused or load as models that work, and any harm is detected."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
 from tests.support.damage import OF_MODELS
 from tests.support.forging.files import ATTACKS
 from tests.support.forging.uses import COMMANDS, USES
-
-
-def run(*command):
-    result = subprocess.run(
-        [sys.executable, *command], capture_output=True, text=True, check=False, timeout=3600
-    )
-    assert result.returncode == 0, result.stderr[-3000:]
-    return json.loads(result.stdout)
+from tests.support.processes import ONE_THREAD, answer_of, output_of
 
 
 def forge(count, seed, damaged):
-    outcome = run("-m", "tests.support.forged_model_files", *map(str, (count, seed, damaged)))
+    outcome = answer_of("forged_model_files.run", count, seed, damaged)
     causes = [
-        f"{found['count']} x {cause}\n  --replay {found['seed']} ({found['name']}): {found['said']}"
+        f"{found['count']} x {cause}\n  seed {found['seed']} ({found['name']}): {found['said']}\n"
+        + found["trace"]
         for cause, found in outcome.pop("causes").items()
     ]
     assert not causes, "\n".join(causes)
@@ -84,7 +76,7 @@ originals = files.originals(0)
 workers.SECONDS, workers.PATIENCE, workers.COMMANDS = 1, 4, {}
 workers._warm_up_commands = lambda *_: None
 seen = []
-for code in json.loads(sys.argv[1]):
+for code in json.loads(os.environ["HARM"]):
     exec(f"def harm(path): {code}")
     workers.quadric.load = harm
     (outcome,) = workers.outcomes([0], originals)
@@ -95,6 +87,6 @@ print(json.dumps(seen))
 
 @pytest.mark.full  # checks the detectors, not the library
 def test_harm_is_detected():
-    seen = run("-c", SCRIPT, json.dumps(list(HARM)))
+    seen = json.loads(output_of(SCRIPT, HARM=json.dumps(list(HARM)), **ONE_THREAD))
     for (harm, sign), causes in zip(HARM.items(), seen, strict=True):
         assert any(sign in cause for cause in causes), (harm, causes)

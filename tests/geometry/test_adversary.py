@@ -6,7 +6,7 @@ import pytest
 from quadric.convert import fold
 from quadric.geometry import Quadric
 from tests.support.adversary import BLOCKS, SAMPLE, draw, of_kinds
-from tests.support.exact import boundary_distance, scores_of
+from tests.support.exact import distance_between, scores_of
 
 CURVED = ("one layer", "low rank", "bilinear", "converted", "truncated")
 
@@ -21,7 +21,8 @@ def check_boundary(seed):
     surface = Quadric(Q[0] - Q[1], W[0] - W[1], b[0] - b[1])
     scores, change = scores_of(case.network, case.network.n_inputs)
     for x in case.X[:2].astype(float):
-        wanted = float(boundary_distance(scores, change, x, 0, 1))
+        sides = (distance_between(scores, change, x, *pair) for pair in ((0, 1), (1, 0)))
+        wanted = float(max(sides))
         found = float(surface.distance(x)) if surface.kind != "empty" else np.inf
         np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-9 * case.scale)
 

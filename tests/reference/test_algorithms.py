@@ -122,19 +122,20 @@ def _delta_below(two_layers):
 def test_expansion_of_delta(two_layers):
     layer, deltas, cache, wanted = _delta_below(two_layers)
     np.testing.assert_allclose(deltas[0], wanted, atol=1e-8)
-    printed = as_printed.delta_expansion(layer, deltas[1], cache.a[1], cache.z[0], "tanh")
+    W, Q, delta, a, slope = layer["W"], layer["Q"], deltas[1], cache.a[1], 1 - cache.a[1] ** 2
+    printed = slope * (delta @ W) + slope * (2 * Q @ a).sum(axis=0)  # the second term lacks delta_k
     assert np.abs(printed - wanted).max() > 0.01
 
 
 def test_upper_triangular_Q_of_section_5(two_layers):
     layer, deltas, cache, wanted = _delta_below(two_layers)
-    printed = as_printed.delta_with_upper_triangular_Q(
-        layer, deltas[1], cache.a[1], cache.z[0], "tanh"
-    )
-    assert np.abs(printed - wanted).max() > 0.01
-    # the pre-activations themselves are the same for the unsymmetric Q
-    upper = np.triu(layer["Q"]) + np.triu(layer["Q"], 1)
     a = cache.a[1]
+    # q_ij with i < j holds the whole coefficient: a'Q + Q a would be right, and 2 a'Q is printed
+    upper = np.triu(layer["Q"]) + np.triu(layer["Q"], 1)
+    for V, right in ((a @ upper, False), ((a @ upper + upper @ a) / 2, True)):
+        found = (1 - a**2) * ((layer["W"] + 2 * V).T @ deltas[1])
+        assert (np.abs(found - wanted).max() < 1e-8) == right
+    # the pre-activations themselves are the same for the unsymmetric Q
     z = layer["b"] + layer["W"] @ a + np.einsum("i,kij,j->k", a, upper, a)
     np.testing.assert_allclose(z, cache.z[1], atol=1e-13)
 

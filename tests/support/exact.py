@@ -140,11 +140,6 @@ def distance_between(scores, change, x, c, k):
         return distance(A.T @ Q @ A, A.T @ (2 * (Q @ u) + w), F)
 
 
-def boundary_distance(scores, change, x, c, k):
-    """The distance from x, on either side, to the points where two scores are equal."""
-    return max(distance_between(scores, change, x, *pair) for pair in ((c, k), (k, c)))
-
-
 def exact_scores(model, X):
     """The class scores of a model at each row of X, rounded to float64."""
     scores, (A, t) = scores_of(model, X.shape[1])

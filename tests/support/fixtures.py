@@ -23,6 +23,7 @@ import json
 import sys
 import tempfile
 import warnings
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -42,11 +43,12 @@ from typer.testing import CliRunner
 
 from quadric import Network, QuadraticClassifier, QuadraticRegressor, save
 from quadric.apps.shell import app
+from quadric.core import LAYERS
 from quadric.files._describe import from_tensors, to_tensors
 from quadric.geometry import Quadric
-from quadric.reference import gradients_qnn, gradients_rpqnn, train_qnn, train_rpqnn
 from quadric.reference._algorithms import forward_qnn, forward_rpqnn
 from tests.support.fitted_models import make
+from tests.support.networks import KINDS, as_dicts, reference_gradients, reference_training
 
 # ---- parity ------------------------------------------------------------------------------
 
@@ -63,14 +65,13 @@ LAST = {
 
 def packed(layers):
     """Return {'layers.0.W': nested lists, ...} with Q as its triangle."""
-    out = {}
-    for l, layer in enumerate(layers):
-        for name, array in layer.items():
-            if name == "Q":
-                rows, columns = np.triu_indices(array.shape[-1])
-                array = array[:, rows, columns]
-            out[f"layers.{l}.{name}"] = array.tolist()
-    return out
+    return {
+        f"layers.{l}.{name}": (
+            array[:, *np.triu_indices(array.shape[-1])] if name == "Q" else array
+        ).tolist()
+        for l, layer in enumerate(layers)
+        for name, array in layer.items()
+    }
 
 
 def draw(kind, n, m, rng):
@@ -80,60 +81,38 @@ def draw(kind, n, m, rng):
         layer["Q"] = (Q + Q.transpose(0, 2, 1)) / 2
     if kind == "reduced":
         layer |= {"U": rng.normal(size=(m, n)), "c": rng.normal(size=m)}
-    return {name: 0.4 * array for name, array in layer.items()}
+    return LAYERS[kind](*(0.4 * array for array in layer.values()))
 
 
 def parity():
     rng = np.random.default_rng(20240101)
     cases = []
-    for kind in ("linear", "quadratic", "reduced"):
-        forward, gradients, train = (
-            (forward_rpqnn, gradients_rpqnn, train_rpqnn)
-            if kind == "reduced"
-            else (forward_qnn, gradients_qnn, train_qnn)
+    for kind, (loss, last), l2 in product(KINDS, LAST.items(), (0.0, 0.01)):
+        X = rng.normal(size=(SAMPLES, 3)) * (rng.random((SAMPLES, 3)) < 0.7)
+        Y = np.eye(2)[rng.integers(0, 2, SAMPLES)]
+        if loss == "squared_error":
+            Y = rng.normal(size=(SAMPLES, 2))
+        net = Network([draw(kind, 3, 4, rng), draw(kind, 4, 2, rng)], ["tanh", last])
+        forward = forward_rpqnn if kind == "reduced" else forward_qnn
+        caches = [forward(as_dicts(net), net.activations, x) for x in X]
+        mean_loss, mean = reference_gradients(net, X, Y, loss)
+        after = reference_training(net, X, Y, loss, RATE, epochs=STEPS // SAMPLES, l2=l2)
+        cases.append(
+            {
+                "kind": kind,
+                "loss": loss,
+                "l2": l2,
+                "activations": [*net.activations],
+                "X": X.tolist(),
+                "Y": Y.tolist(),
+                "parameters": packed(as_dicts(net)),
+                "logits": [cache.z[-1].tolist() for cache in caches],
+                "outputs": [cache.a[-1].tolist() for cache in caches],
+                "mean_loss": mean_loss,
+                "mean_gradients": packed(mean),
+                "sgd": {"rate": RATE, "steps": STEPS, "parameters": packed(as_dicts(after))},
+            }
         )
-        for loss, last in LAST.items():
-            for l2 in (0.0, 0.01):
-                X = rng.normal(size=(SAMPLES, 3)) * (rng.random((SAMPLES, 3)) < 0.7)
-                Y = np.eye(2)[rng.integers(0, 2, SAMPLES)]
-                if loss == "squared_error":
-                    Y = rng.normal(size=(SAMPLES, 2))
-                layers = [draw(kind, 3, 4, rng), draw(kind, 4, 2, rng)]
-                activations = ["tanh", last]
-                caches = [forward(layers, activations, x) for x in X]
-                pairs = [
-                    gradients(layers, activations, x, y, loss) for x, y in zip(X, Y, strict=True)
-                ]
-                mean = [
-                    {name: np.mean([g[l][name] for _, g in pairs], axis=0) for name in layers[l]}
-                    for l in range(2)
-                ]
-                after = train(
-                    X,
-                    Y,
-                    layers,
-                    RATE,
-                    epochs=STEPS // SAMPLES,
-                    activations=activations,
-                    loss=loss,
-                    l2=l2,
-                )
-                cases.append(
-                    {
-                        "kind": kind,
-                        "loss": loss,
-                        "l2": l2,
-                        "activations": activations,
-                        "X": X.tolist(),
-                        "Y": Y.tolist(),
-                        "parameters": packed(layers),
-                        "logits": [cache.z[-1].tolist() for cache in caches],
-                        "outputs": [cache.a[-1].tolist() for cache in caches],
-                        "mean_loss": float(np.mean([value for value, _ in pairs])),
-                        "mean_gradients": packed(mean),
-                        "sgd": {"rate": RATE, "steps": STEPS, "parameters": packed(after)},
-                    }
-                )
     return {"format": 1, "made_by": "python -m tests.support.fixtures parity", "cases": cases}
 
 

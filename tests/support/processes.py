@@ -27,6 +27,12 @@ from multiprocessing import get_context
 from pathlib import Path
 
 FORK = get_context("fork")
+# threads make a fork unsafe
+ONE_THREAD = {
+    **{f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMBA", "RAYON")},
+    "POLARS_MAX_THREADS": "1",
+    "MPLBACKEND": "Agg",
+}
 
 
 def killed(work, wait):
@@ -47,6 +53,7 @@ def answer_of(function, *numbers):
         capture_output=True,
         text=True,
         check=False,
+        env=os.environ | ONE_THREAD,
     )
     assert (done.returncode, done.stderr[-3000:]) == (0, "")
     return json.loads(done.stdout)

@@ -12,7 +12,7 @@ import numpy as np
 
 from quadric.reference._algorithms import update_qnn, update_rpqnn
 from quadric.reference._counts import COUNTS, EXTRA_MEMORY, PARAMETERS
-from quadric.reference._pieces import Array, G, M, Parameters, sigma
+from quadric.reference._pieces import Array, M, Parameters, sigma
 
 
 def w_gradient(Q: Array, w: Array, b: Any, x: Array, y: Any) -> Array:
@@ -39,30 +39,6 @@ def _update_qnn(
     update_qnn(layer, delta, a, eta)
     if "Q" in layer:
         layer["Q"] = before["Q"] - (eta * delta)[:, None, None] * matrix(a)
-
-
-def delta_expansion(
-    layer: Parameters, delta: Array, a: Array, z_below: Array, activation: str
-) -> Array:
-    """The first line of the sum before delta^{l-1}'s vector form. Its second term lacks delta_k."""
-    W, Q = layer["W"], layer["Q"]
-    slope = G[activation][1](z_below)
-    first = sum(delta[k] * W[k] for k in range(len(delta)))
-    second = sum(2 * (Q[k] @ a) for k in range(len(delta)))
-    return slope * first + second * slope
-
-
-def delta_with_upper_triangular_Q(
-    layer: Parameters, delta: Array, a: Array, z_below: Array, activation: str
-) -> Array:
-    """Section V: q_ij with i < j holds the whole coefficient, and q_ji = 0.
-
-    z is still correct, but [W' + 2V']delta with V = a'Q is not: an asymmetric Q needs the sum of
-    a'Q and Q a instead of twice a'Q.
-    """
-    upper = np.triu(layer["Q"]) + np.triu(layer["Q"], 1)
-    V = np.stack([a @ Q_k for Q_k in upper])
-    return G[activation][1](z_below) * ((layer["W"].T + 2 * V.T) @ delta)
 
 
 # The printed updates, by what is wrong with them. Only the first one is that of an RPQNN.

@@ -187,12 +187,6 @@ class History:
         """Number of finished epochs."""
         return len(self.loss)
 
-    @property
-    def samples_per_second(self) -> float:
-        """Samples processed per second of training; 0.0 before the first epoch."""
-        seconds = sum(self.seconds)
-        return self.n_samples * self.epochs / seconds if seconds > 0 else 0.0
-
     def _repr_html_(self) -> str:
         seconds = f" in {sum(self.seconds):.3g} s" if self.seconds else ""
         losses = f", loss {self.loss[0]:.4g} to {self.loss[-1]:.4g}" if self.loss else ""
