@@ -21,7 +21,7 @@ from quadric.apps.shell.commands._console import (
     print_json,
     writable_directory,
 )
-from quadric.apps.shell.commands._screen import (
+from quadric.apps.shell.commands._reproduce_screen import (
     LiveLines,
     plain_table,
     print_details,

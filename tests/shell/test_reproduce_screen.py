@@ -7,7 +7,7 @@ from rich.console import Console
 
 from quadric.apps.paper import EXPERIMENTS, Outcome, Table, Verdict, judge, statements
 from quadric.apps.paper._experiment import NEEDS_FULL, Claim, Headline
-from quadric.apps.shell.commands import _screen as screen
+from quadric.apps.shell.commands import _reproduce_screen as screen
 
 
 def full_screen(verdict, note):
