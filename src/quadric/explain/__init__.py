@@ -1,8 +1,8 @@
 """What a model has learned: quadrics of neurons, boundaries between classes, ranked terms.
 
 This package may import everything below it in the architecture, such as `models`, which undoes the
-affine steps of a pipeline. Start with `_layer.py`, which selects a layer and finds its quadrics
-(`quadrics`, `boundary`). `_explanation.py` (`explain`) describes them with the terms of
+affine steps of a pipeline. Start with `_explained_layer.py`, which selects a layer and finds its
+quadrics (`quadrics`, `boundary`). `_explanation.py` (`explain`) describes them with the terms of
 `_terms_and_importances.py`, and `_spectrum.py` (`spectrum`) with eigenvectors.
 `_dependence_and_permutation.py` works for any model.
 """
@@ -21,18 +21,18 @@ from quadric.explain._dependence_and_permutation import (
     strongest_pairs as strongest_pairs,
     written as written,
 )
-from quadric.explain._explanation import (
-    ClassExplanation,
-    Explanation,
-    explain,
-    rank_inputs as rank_inputs,
-)
-from quadric.explain._layer import (
+from quadric.explain._explained_layer import (
     ExplainedLayer as ExplainedLayer,
     boundary,
     quadrics,
     select_layer as select_layer,
     tie as tie,
+)
+from quadric.explain._explanation import (
+    ClassExplanation,
+    Explanation,
+    explain,
+    rank_inputs as rank_inputs,
 )
 from quadric.explain._spectrum import (
     Eigenpairs,

@@ -20,7 +20,7 @@ from quadric.explain._dependence_and_permutation import (
     scored_rows,
     strongest_pairs,
 )
-from quadric.explain._layer import ExplainedLayer, meaning, select_layer, tie
+from quadric.explain._explained_layer import ExplainedLayer, meaning, select_layer, tie
 from quadric.explain._terms_and_importances import (
     Expansion,
     Importance,

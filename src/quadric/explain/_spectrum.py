@@ -7,7 +7,7 @@ import numpy as np
 
 from quadric.checks import Array, check_choice
 from quadric.convert import centers, eigenpairs, view_of_one_layer, without_mean
-from quadric.explain._layer import ExplainedLayer, class_index, tie
+from quadric.explain._explained_layer import ExplainedLayer, class_index, tie
 from quadric.explain._text_and_html import percent
 from quadric.models import check_matrices
 from quadric.utils import counted, visible
