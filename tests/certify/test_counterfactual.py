@@ -12,7 +12,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from quadric import Network, QuadraticLogisticRegression
 from quadric.certify import Change, counterfactual, radius
-from quadric.certify._rows import written
+from quadric.certify._row_and_changes import written
 from quadric.core import Linear, Quadratic
 
 

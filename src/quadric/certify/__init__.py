@@ -5,11 +5,11 @@ model, finds the map from its coordinates to its network, bounds the rounding er
 writes the class scores as quadratic functions. `_radius.py` finds the nearest rival class, with
 distances and proven bounds. `_lower_bounds.py` is for networks that do not fold to one layer.
 `_counterfactual.py` finds and verifies counterfactuals within bounds, with the faces of the box in
-`_box_faces.py`. `_rows.py` writes them into the user's data, and describes them in words.
+`_box_faces.py`. `_row_and_changes.py` writes them into the user's data, and describes them.
 """
 
 from quadric.certify._counterfactual import Counterfactual, counterfactual
 from quadric.certify._radius import Radii, radius
-from quadric.certify._rows import Change
+from quadric.certify._row_and_changes import Change
 
 __all__ = ["Change", "Counterfactual", "Radii", "counterfactual", "radius"]

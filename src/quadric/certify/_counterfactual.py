@@ -24,7 +24,7 @@ from quadric.certify._model_and_rounding import (
     view_of_classifier,
 )
 from quadric.certify._radius import Search
-from quadric.certify._rows import Change, Row, changes_of, in_words, one_row, written
+from quadric.certify._row_and_changes import Change, Row, changes_of, in_words, one_row, written
 from quadric.checks import Array, check_choice
 from quadric.network import Network
 from quadric.utils import one_blas_thread, rounded, rounded_down, visible
