@@ -1,11 +1,12 @@
-"""Fold layers that are together a polynomial of degree two into one quadratic layer, exactly.
+"""Fold a model into as few layers as possible, exactly: its layers and its affine steps.
 
-The affine steps of a pipeline can become part of a layer if this costs little precision. They
-compute u = A x + t, where A x and t nearly cancel if the inputs x are far from zero relative to
-their spread. A folded layer has terms such as x_i x_j and x_i t_j instead of u_i u_j. With
-s = |A||x| + |t|, the sum of their magnitudes is at most M(s), where M is the polynomial of the
-layer with the absolute values of its coefficients. The rounding errors are estimated as the machine
-epsilon times M(s). Those of random models are about 50 times smaller.
+`models` composes the layers (`_layer_composition.py`). The affine steps of a pipeline can become
+part of a layer if this costs little precision. They compute u = A x + t, where A x and t nearly
+cancel if the inputs x are far from zero relative to their spread. A folded layer has terms such as
+x_i x_j and x_i t_j instead of u_i u_j. With s = |A||x| + |t|, the sum of their magnitudes is at
+most M(s), where M is the polynomial of the layer with the absolute values of its coefficients. The
+rounding errors are estimated as the machine epsilon times M(s). Those of random models are about 50
+times smaller.
 """
 
 import sys
