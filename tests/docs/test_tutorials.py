@@ -1,6 +1,8 @@
 """The notebooks of the tutorials are stored without outputs, run, and end with what to do next."""
 
 import re
+import tomllib
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -15,12 +17,28 @@ NEEDS = {
     "06_fold_and_read_a_bilinear_mlp": "torch",
 }
 LINK = re.compile(r"\]\(([^)#]+)")
+IMPORT = re.compile(r"^\s*(?:import|from) (\w+)", re.MULTILINE)
 
 every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
 
 def read(path):
     return nbformat.read(path, as_version=4)
+
+
+def test_the_extra_docs_installs_what_notebooks_and_gallery_import():
+    project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text("utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    lines = [*project["dependencies"], *extras["docs"], *extras["cli"]]
+    lines += [line for name in ("plot", "torch", "onnx", "dask") for line in extras[name]]
+    installed = {re.split(r"[>\[]", line)[0] for line in lines} | {"quadric", "ipython"}
+    sources = [cell.source for path in NOTEBOOKS for cell in read(path).cells]
+    sources += [path.read_text("utf-8") for path in (DOCS / "gallery").glob("*.py")]
+    known = packages_distributions()
+    imported = {name for source in sources for name in IMPORT.findall(source)} & set(known)
+    assert {"pandas", "sklearn"} <= imported
+    missing = {name for name in imported if not installed & set(known[name])}
+    assert missing == set()
 
 
 def test_the_tutorials_are_numbered():
