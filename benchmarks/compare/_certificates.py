@@ -22,7 +22,7 @@ NOTES = (
 PUBLISHED = [
     [
         "PNVerification (branch and bound, polynomial networks)",
-        "whether one radius is safe, MNIST",
+        "whether one radius is safe, for MNIST",
         "5.3 to 5.6",
         "published by megaelius/PNVerification",
     ],
@@ -66,6 +66,6 @@ def tables(found: dict[str, Any]) -> list[Table]:
 def rival(found: dict[str, Any]) -> str:
     verifier, result, seconds, source = PUBLISHED[0]
     return (
-        f"No library computes this distance. The nearest is {verifier}, which decides {result}, in "
-        f"{seconds} seconds ({source})."
+        f"No other library computes this distance. The closest is {verifier}. It decides {result}: "
+        f"{seconds} seconds, {source}."
     )

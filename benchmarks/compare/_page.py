@@ -17,11 +17,10 @@ from benchmarks.compare._tables import Table, section_tables
 PAGE, FIGURES = Path("docs") / "results" / "comparison.md", Path("docs") / "figures"
 INTRODUCTION = """# Side by side
 
-This page compares quadric with the libraries that people use instead, in one run on one machine.
-Contenders take turns. A time is the median over the rounds, ± half of the interquartile range in
-percent, and "3.2×" means 3.2 times as long as quadric. Before anything is timed, the contenders
-must compute the same numbers; otherwise the difference is stated. The tables name the peers that
-are faster than quadric.
+This page compares quadric with the libraries that people use instead, on one machine. Contenders
+take turns. A time is the median over the rounds, ± half of the interquartile range in percent, and
+"3.2×" means 3.2 times as long as quadric. Before anything is timed, the contenders must compute the
+same numbers; otherwise the difference is stated. The tables name the peers that are faster.
 """
 REPEAT = """## Repeat it
 
@@ -95,8 +94,8 @@ def state(found: dict[str, Any], full: dict[str, Any]) -> str:
     if not wrong:
         return about(found, "compare --resume")
     return (
-        f"**Not a single run yet:** {'; '.join(wrong)}. Each section names its run; do not compare "
-        "times of different sections."
+        f"**The sections are not from one full run:** {'; '.join(wrong)}. Each section states its "
+        "run. Do not compare times of different sections."
     )
 
 

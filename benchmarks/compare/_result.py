@@ -60,13 +60,23 @@ class Case:
 
 
 def strongest_rivals(cases: Sequence[Case]) -> str:
-    """Name the fastest peer of every case in one sentence."""
-    named = [
-        f"{case.name}: {rival.contender}, {rival.ratio:.2f} times as long as quadric"
-        for case in cases
-        if (rival := case.strongest)
+    """Name the fastest peer of all cases, and say how fast those of the other cases are."""
+    found = [
+        (rival.ratio, rival.contender, case.name) for case in cases if (rival := case.strongest)
     ]
-    return f"Strongest rivals. {'; '.join(named)}." if named else "No peer was measured."
+    if not found:
+        return "No peer was measured."
+    (ratio, name, where), *others = sorted(found)
+    text = f'Strongest rival: {name}, {ratio:.2f} times as long as quadric in the case "{where}".'
+    if len(others) == 1:
+        ratio, name, where = others[0]
+        text += f' In the case "{where}", it is {name}: {ratio:.2f} times as long.'
+    elif others:
+        low, high = others[0][0], others[-1][0]
+        text += (
+            f" In the other cases, the fastest rival takes {low:.2f} to {high:.2f} times as long."
+        )
+    return text
 
 
 def case_of(

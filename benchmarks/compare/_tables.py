@@ -45,7 +45,7 @@ def timing_table(title: str, unit: str, per_second: float, cases: Sequence[Case]
 def _cell(timing: Timing, per_second: float) -> str:
     """The median, half of the interquartile range, the ratio to quadric, and the remark."""
     spread = (timing.high - timing.low) / (2 * timing.seconds)
-    ratio = "" if timing.contender == OURS else f", {timing.ratio:.3g}×"
+    ratio = "" if timing.contender == OURS else f", {number(timing.ratio)}×"
     remark = f"; {timing.remark}" if timing.remark else ""
     return f"{number(per_second * timing.seconds)} ± {spread:.0%}{ratio}{remark}"
 
