@@ -153,14 +153,14 @@ def profile_again(
             missing_values=old.missing_values,
         )
         if old.name not in chosen:
-            new.form = _form_of(old, given)
+            new.form = _form_of(old, given, is_target=old.name == options.target)
             new.order = _order_of(old) if new.form == old.form else ""
         again.append(new)
     pairs = zip(again, profiles, strict=True)
     return again if any(new.order or new.form != old.form for new, old in pairs) else []
 
 
-def _form_of(profile: ColumnProfile, given: TableFormat) -> Sequence[str]:
+def _form_of(profile: ColumnProfile, given: TableFormat, *, is_target: bool) -> Sequence[str]:
     """Return the form in which most values of a column are numbers.
 
     Raises TableError if this could be one of two forms, and for a decimal point in a table with
@@ -183,8 +183,8 @@ def _form_of(profile: ColumnProfile, given: TableFormat) -> Sequence[str]:
     if {(".", ","), (",", "")} <= {form[:2] for form in fitting} and profile.odd_number:
         raise TableError(
             f"column {name!r} contains numbers such as {profile.odd_number!r}, whose comma may be "
-            "a decimal mark or separate thousands. Use --decimal , or --thousands , (or --drop or "
-            "--categorical for this column)."
+            "a decimal mark or separate thousands. Use --decimal , or --thousands ,"
+            + ("." if is_target else " (or --drop or --categorical for this column).")
         )
     return (*fitting[0][:2], *(units or ("",)))
 
