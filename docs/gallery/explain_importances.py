@@ -1,8 +1,8 @@
 """Which measurements matter, and how
 
-The importance of an input is its share of the variance of the score z: of its linear term, its
-square and its products with other inputs. The bars show what a linear model would miss. A part to
-the left of zero offsets other terms, because the measurements are correlated.
+The importance of an input is its mean absolute effect on the score z: of its linear term, its
+square and half of its products with other inputs. The squares and products are what a linear model
+would miss.
 """
 
 import matplotlib.pyplot as plt
