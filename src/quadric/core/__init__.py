@@ -27,6 +27,7 @@ from quadric.core._quadratic_form import (
     monomial_coefficients as monomial_coefficients,
     n_inputs as n_inputs,
     term_variances as term_variances,
+    weighted_products as weighted_products,
 )
 
 __all__ = [

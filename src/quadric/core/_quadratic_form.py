@@ -103,6 +103,17 @@ def gradients(
     return dX, dP
 
 
+def weighted_products(X: Array, D: Array) -> Array:
+    """2 sum_b d_bk x_bi x_bj for the pairs i < j, and half of that for i = j.
+
+    The shape is (n(n+1)/2, m) for X of shape (B, n) and D of shape (B, m), as for `packed`.
+    """
+    X, D = _prepared(X, D)
+    found = np.empty((X.shape[1] * (X.shape[1] + 1) // 2, D.shape[1]), X.dtype)
+    _run(kernels.gradients, X, found, D, None, found)  # without dL/dX, the loop does not read Q
+    return found
+
+
 def _prepared(X: Array, *others: Array) -> list[Array]:
     """Return X with contiguous rows, possibly with gaps between them, and the others contiguous.
 

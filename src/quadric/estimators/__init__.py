@@ -3,7 +3,7 @@
 Start with `_networks`, the classifier and the regressor, which share their parameters
 (`_parameters`), what 'auto' stands for (`_auto_choice`), and the way they are fitted (`_base`).
 `_fitted_attributes` defines what a fitted estimator offers. `_logistic` is a single quadratic layer
-with a convex loss. `_tails` puts scaling in front of an estimator.
+with a convex loss, and `_sparse` one with few terms. `_tails` puts scaling in front of an estimator.
 """
 
 from quadric.estimators._auto_choice import are_kinds as are_kinds, hidden_sizes as hidden_sizes
@@ -13,6 +13,11 @@ from quadric.estimators._networks import (
     LINKS as LINKS,
     QuadraticClassifier,
     QuadraticRegressor,
+)
+from quadric.estimators._sparse import (
+    SparsePath,
+    SparseQuadraticClassifier,
+    SparseQuadraticRegressor,
 )
 from quadric.estimators._tails import (
     ScaledPipeline as ScaledPipeline,
@@ -27,6 +32,9 @@ __all__ = [
     "QuadraticClassifier",
     "QuadraticLogisticRegression",
     "QuadraticRegressor",
+    "SparsePath",
+    "SparseQuadraticClassifier",
+    "SparseQuadraticRegressor",
     "fit_tails",
     "long_tails",
     "power_steps",

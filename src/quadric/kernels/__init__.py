@@ -22,6 +22,7 @@ __all__ = ["roundings", "watch_compilation"]
 
 _NAMES = {
     "_announcement": ("watch_compilation",),
+    "_block_descent": ("block_descent",),
     "_activations_and_losses": ("apply_elementwise",),
     "_compiling": ("JIT_ALLOWED",),
     "_lanes": ("UNIT_BYTES",),
