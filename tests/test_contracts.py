@@ -30,6 +30,7 @@ ORDER = (
     "torch",
     "models",
     "estimators",
+    "lasso",
     "network",
     "training",
     "core",

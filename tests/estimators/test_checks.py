@@ -11,7 +11,13 @@ from sklearn.utils.estimator_checks import (
     parametrize_with_checks,
 )
 
-from quadric import QuadraticClassifier, QuadraticLogisticRegression, QuadraticRegressor
+from quadric import (
+    QuadraticClassifier,
+    QuadraticLogisticRegression,
+    QuadraticRegressor,
+    SparseQuadraticClassifier,
+    SparseQuadraticRegressor,
+)
 
 SOLVERS = {
     "lbfgs": {"solver": "lbfgs", "alpha": 0.1},
@@ -89,6 +95,14 @@ SETTINGS = [
     QuadraticLogisticRegression(warm_start=True),
     QuadraticLogisticRegression(solver="sgd", max_iter=200),
     QuadraticLogisticRegression(solver="sgd", loss="one-vs-rest", max_iter=200),
+    *(
+        of(0.01, hierarchy=hierarchy)
+        for of in (SparseQuadraticClassifier, SparseQuadraticRegressor)
+        for hierarchy in ("none", "strong")
+    ),
+    SparseQuadraticClassifier(hierarchy="strong"),
+    SparseQuadraticClassifier(class_weight="balanced"),
+    SparseQuadraticRegressor(hierarchy="strong"),
 ]
 
 EQUIVALENCE = (
@@ -115,7 +129,14 @@ def test_scikit_learns_estimator_checks_pass(estimator, check):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-@parametrize_with_checks([QuadraticClassifier(), QuadraticRegressor()])
+@parametrize_with_checks(
+    [
+        QuadraticClassifier(),
+        QuadraticRegressor(),
+        SparseQuadraticClassifier(),
+        SparseQuadraticRegressor(),
+    ]
+)
 def test_scikit_learns_estimator_checks_pass_for_other_estimators(estimator, check):
     check(estimator)
 

@@ -51,6 +51,8 @@ from quadric import (
     QuadraticClassifier,
     QuadraticLogisticRegression,
     QuadraticRegressor,
+    SparseQuadraticClassifier,
+    SparseQuadraticRegressor,
     load,
 )
 from quadric.models import TableColumns
@@ -197,6 +199,18 @@ ON_NUMBERS = {
         lambda X, z: QuadraticLogisticRegression(
             solver="sgd", random_state=0, max_iter=50, tol=1e-2, loss="one-vs-rest"
         ).fit(X, _labels(z, [2, 4, 6]))
+    ),
+    "sparse": lambda X, z: SparseQuadraticClassifier(max_terms=2).fit(X, z > 0),
+    "sparse, three classes": (
+        lambda X, z: SparseQuadraticClassifier(alpha=0.05, hierarchy="strong").fit(
+            X, _labels(z, ["a", "b", "c"])
+        )
+    ),
+    "sparse, no terms": lambda X, z: SparseQuadraticRegressor(alpha=1e6).fit(X, z),
+    "sparse regressor": (
+        lambda X, z: make_pipeline(StandardScaler(), SparseQuadraticRegressor(alpha=0.1)).fit(
+            X, 10 * z
+        )
     ),
     "scaler": lambda X, z: make_pipeline(StandardScaler(), classifier()).fit(X, z > 0),
     "scaler, nothing to do": (

@@ -2,8 +2,9 @@
 
 Start with `_networks`, the classifier and the regressor, which share their parameters
 (`_parameters`), what 'auto' stands for (`_auto_choice`), and the way they are fitted (`_base`).
-`_fitted_attributes` defines what a fitted estimator offers. `_logistic` is a single quadratic layer
-with a convex loss, and `_sparse` one with few terms. `_tails` puts scaling in front of an estimator.
+`_fitted_attributes` defines what a fitted estimator offers. `_logistic` is a single quadratic
+layer with a convex loss, and `_sparse` one with few terms. `_tails` puts scaling in front of an
+estimator.
 """
 
 from quadric.estimators._auto_choice import are_kinds as are_kinds, hidden_sizes as hidden_sizes
@@ -18,6 +19,7 @@ from quadric.estimators._sparse import (
     SparsePath,
     SparseQuadraticClassifier,
     SparseQuadraticRegressor,
+    Stability,
 )
 from quadric.estimators._tails import (
     ScaledPipeline as ScaledPipeline,
@@ -35,6 +37,7 @@ __all__ = [
     "SparsePath",
     "SparseQuadraticClassifier",
     "SparseQuadraticRegressor",
+    "Stability",
     "fit_tails",
     "long_tails",
     "power_steps",

@@ -1,26 +1,24 @@
 """Sparse quadratic models: the lasso over all inputs, squares and products."""
 
 from abc import abstractmethod
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from joblib import Parallel, delayed
-from scipy import sparse
 from sklearn.base import ClassifierMixin, RegressorMixin, _fit_context
 from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
-from quadric.checks import Array
+from quadric.checks import Array, check_integer, check_number
 from quadric.core import ACTIVATIONS
 from quadric.estimators._data import (
     FitData,
     Units,
     check_fit_data,
-    merge_repeated,
     with_class_weight,
     without_zero_weights,
 )
@@ -30,7 +28,17 @@ from quadric.estimators._fitted_attributes import (
     predict_from_logits,
 )
 from quadric.estimators._parameters import AT_LEAST_ONE
-from quadric.lasso import HIERARCHIES, Certificate, Path, Point, Problem, Terms, follow, grid
+from quadric.estimators._subsamples import folds, halves_of, strata_of
+from quadric.lasso import (
+    HIERARCHIES,
+    Certificate,
+    Path,
+    Problem,
+    Terms,
+    follow,
+    grid,
+    inputs_of,
+)
 from quadric.network import Network
 from quadric.training import Samples
 from quadric.utils import threads_for_loops
@@ -68,6 +76,42 @@ class SparsePath:
     terms: list[tuple[int, ...]]
     coefficients: Array
     losses: Array
+
+
+@dataclass(frozen=True)
+class Stability:
+    """How often terms are selected on halves of the samples.
+
+    Parameters
+    ----------
+    terms : list of tuple of int
+        The terms that were selected at least once, the most frequent first.
+    frequencies : array of shape (n_terms,)
+        The share of the halves on which each was selected.
+    threshold : float
+        The frequency from which a term counts as stable.
+    expected_false : float
+        The bound on the expected number of false terms among the stable ones.
+    n_candidates : int
+        The number of all terms.
+    """
+
+    terms: list[tuple[int, ...]]
+    frequencies: Array
+    threshold: float
+    expected_false: float
+    n_candidates: int
+
+    @property
+    def stable(self) -> list[tuple[int, ...]]:
+        """The terms whose frequency is at least the threshold."""
+        found = zip(self.terms, self.frequencies.tolist(), strict=True)
+        return [term for term, frequency in found if frequency >= self.threshold]
+
+    @property
+    def by_term(self) -> dict[tuple[int, ...], float]:
+        """The frequency of each term."""
+        return dict(zip(self.terms, self.frequencies.tolist(), strict=True))
 
 
 @dataclass(eq=False, repr=False)
@@ -123,7 +167,7 @@ class SparseQuadraticEstimator(NeuronAttributes):
         samples = posed.samples
         with threads_for_loops():
             if self.alpha == "auto":
-                samples, splits = self._splits(samples, posed.loss)
+                splits = self._splits(samples, posed.loss)
             path = self._path(samples, posed.loss)
             alphas = self._alphas(path.alpha_max, posed.units)
             if self.max_terms is not None:
@@ -164,10 +208,94 @@ class SparseQuadraticEstimator(NeuronAttributes):
         scale = posed.units.scale
         return SparsePath(
             alphas[: len(points)] * scale[0],
-            _named(path.problem.terms, terms),
+            _named(*inputs_of(terms, path.problem.terms.n)),
             coefficients * scale,
             np.array([point.loss for point in points]) * scale[0] ** 2,
         )
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def stability(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        max_false: float = 1.0,
+        threshold: float = 0.75,
+        n_pairs: int = 25,
+    ) -> Stability:
+        """Compute how often each term is selected on halves of the samples.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+            One row per sample.
+        y : array of shape (n_samples,)
+            The targets.
+        sample_weight : array of shape (n_samples,), default=None
+            One weight per sample; all 1 if None.
+        max_false : float, default=1.0
+            The bound on the expected number of false terms.
+        threshold : float, default=0.75
+            The frequency from which a term counts as stable, above 1/2.
+        n_pairs : int, default=25
+            The number of pairs of complementary halves.
+
+        Returns
+        -------
+        Stability
+            The frequencies, the stable terms and the bound.
+
+        Notes
+        -----
+        On each half, the path is followed as long as it has at most q terms. A term is false if
+        this selects it with a probability of at most q / p, where p is the number of all terms.
+        The expected number of false terms that are stable is at most
+        q² / ((2 threshold - 1) p), without further assumptions [1]_. q is chosen so that this is
+        at most `max_false`.
+
+        References
+        ----------
+        .. [1] R. D. Shah and R. J. Samworth (2013). "Variable selection with error control:
+           another look at stability selection." Journal of the Royal Statistical Society B, 75(1).
+        """
+        check_number("max_false", max_false, above=0)
+        n_pairs = check_integer("n_pairs", n_pairs, at_least=1)
+        if not 0.5 < threshold <= 1:
+            raise ValueError(f"threshold must be above 0.5 and at most 1. Got {threshold!r}.")
+        posed = self._pose(check_fit_data(self, X, y, sample_weight))
+        samples = without_zero_weights(posed.samples)
+        n = samples.X.shape[1]
+        p = n + n * (n + 1) // 2
+        most = max(1, int(np.sqrt(max_false * (2 * threshold - 1) * p)))
+        most = min(most, self.max_terms or most)
+        rng, strata = check_random_state(self.random_state), strata_of(samples.Y, posed.loss)
+        halves = [rows for _ in range(n_pairs) for rows in halves_of(strata, rng)]
+        found = Parallel(n_jobs=self.n_jobs, prefer="threads")(
+            delayed(self._first_terms)(samples.take(rows), posed.loss, most) for rows in halves
+        )
+        terms, counts = np.unique(np.concatenate(found), return_counts=True)
+        order = np.argsort(-counts, kind="stable")
+        i, j = inputs_of(terms[order], n)
+        return Stability(
+            _named(i, j),
+            counts[order] / len(halves),
+            threshold,
+            float(np.mean([len(one) for one in found])) ** 2 / ((2 * threshold - 1) * p),
+            p,
+        )
+
+    def _first_terms(self, samples: Samples, loss: str, most: int) -> Array:
+        """The terms on the path of some samples, as long as there are at most `most`."""
+        with threads_for_loops():
+            path = self._path(samples, loss)
+            found = np.zeros(0, dtype=np.intp)
+            for alpha in grid(max(path.alpha_max, SMALLEST), self.n_alphas, self.eps):
+                point = path.solve(float(alpha))
+                if len(point.terms) > most:
+                    break
+                found = point.terms
+        return found
 
     def _path(self, samples: Samples, loss: str) -> Path:
         samples = without_zero_weights(samples)
@@ -186,24 +314,18 @@ class SparseQuadraticEstimator(NeuronAttributes):
         few = 2 + int(np.log2(largest / last))
         return grid(largest, few if self.max_terms is None else self.n_alphas, last / largest)
 
-    def _splits(self, samples: Samples, loss: str) -> tuple[Samples, list[tuple[Array, Array]]]:
-        """The samples, and the rows that each fold trains and tests on.
-
-        Equal samples are in the same fold, so that a sample may as well have a weight of two.
-        """
-        if not isinstance(self.cv, Integral):
-            is_class = loss != "squared"
-            y = samples.Y.argmax(axis=1) if samples.Y.shape[1] > 1 else samples.Y[:, 0]
-            splitter = check_cv(self.cv, y, classifier=is_class)
-            return samples, list(splitter.split(samples.X, y))
-        X = samples.X if sparse.issparse(samples.X) else np.ascontiguousarray(samples.X)
-        samples = merge_repeated(replace(samples, X=X))
-        strata = samples.Y @ np.arange(samples.Y.shape[1]) if samples.Y.shape[1] > 1 else (
-            samples.Y[:, 0] * (loss != "squared")
-        )
-        fold = _folds(strata, self.cv, check_random_state(self.random_state))
+    def _splits(self, samples: Samples, loss: str) -> list[tuple[Array, Array]]:
+        """The rows that each fold trains and tests on."""
+        Y = samples.Y
+        strata = strata_of(Y, loss)
+        if not isinstance(self.cv, int | np.integer):
+            y = Y[:, 0] if loss == "squared" else strata
+            splitter = check_cv(self.cv, y, classifier=loss != "squared")
+            return list(splitter.split(samples.X, y))
+        rng = check_random_state(self.random_state)
+        fold = folds(strata, samples.weight, int(self.cv), rng)
         numbers = np.unique(fold[fold >= 0])
-        return samples, [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in numbers]
+        return [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in numbers]
 
     def _choose(
         self, samples: Samples, loss: str, alphas: Array, splits: list[tuple[Array, Array]]
@@ -247,7 +369,7 @@ class SparseQuadraticEstimator(NeuronAttributes):
         )
         self.alphas_ = alphas * scale[0]
         self.alpha_ = float(alphas[-1] * scale[0])
-        self.terms_ = _named(terms, point.terms)
+        self.terms_ = _named(*terms.inputs_of(point.terms))
         self.coefficients_ = point.coefficients * scale
         self.center_, self.scale_ = terms.center, terms.scale
         self.certificate_ = Certificate(
@@ -260,8 +382,7 @@ class SparseQuadraticEstimator(NeuronAttributes):
         self.network_ = Network([layer], [path.problem.function.last])
 
 
-def _named(terms: Terms, numbers: Array) -> list[tuple[int, ...]]:
-    i, j = terms.inputs_of(numbers)
+def _named(i: Array, j: Array) -> list[tuple[int, ...]]:
     return [(a,) if b < 0 else (a, b) for a, b in zip(i.tolist(), j.tolist(), strict=True)]
 
 
@@ -270,29 +391,7 @@ def _count_within(path: Path, alphas: Array, most: int) -> int:
     return max(1, sum(1 for _ in follow(path, alphas, most)))
 
 
-def _folds(strata: Array, count: int, rng: np.random.RandomState) -> Array:
-    """The fold of each sample; -1 for the only member of a stratum, which is never held out."""
-    fold = np.full(len(strata), -1)
-    values, index, sizes = np.unique(strata, return_inverse=True, return_counts=True)
-    if sizes.max() < 2:
-        raise ValueError(
-            f"alpha='auto' needs at least 2 different samples of a class. Got n_samples = "
-            f"{len(strata)}. Set alpha to a number."
-        )
-    next_fold = 0
-    for k in range(len(values)):
-        if sizes[k] > 1:
-            members = rng.permutation(np.flatnonzero(index == k))
-            fold[members] = (next_fold + np.arange(len(members))) % count
-            next_fold += len(members)
-    return fold
-
-
-def _column(values: Array) -> Array:
-    return np.ascontiguousarray(values, dtype=np.float64).reshape(len(values), -1)
-
-
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class SparseQuadraticClassifier(ClassifierMixin, ClassPredictions, SparseQuadraticEstimator):
     """A classifier with few terms, and a proof that no other term belongs to the optimum.
 
@@ -323,7 +422,7 @@ class SparseQuadraticClassifier(ClassifierMixin, ClassPredictions, SparseQuadrat
         The smallest penalty on the path, as a share of the smallest one for which all
         coefficients are zero.
     cv : int, splitter or iterable, default=5
-        The folds for alpha='auto'. With an int, equal samples are in the same fold.
+        The folds for alpha='auto'.
     tol : float, default=1e-8
         The largest violation of an optimality condition, as a share of alpha.
     random_state : int, RandomState or None, default=None
@@ -405,7 +504,6 @@ def _samples(data: FitData, Y: Array, weight: Array | None) -> Samples:
     return Samples(data.X, Y, weight)
 
 
-@dataclass(eq=False, repr=False)
 class SparseQuadraticRegressor(RegressorMixin, SparseQuadraticEstimator):
     """A regressor with few terms, and a proof that no other term belongs to the optimum.
 
@@ -439,7 +537,7 @@ network_, feature_importances_, n_features_in_
     """
 
     def _pose(self, data: FitData) -> Posed:
-        Y = _column(column_or_1d(data.y).astype(np.float64))
+        Y = column_or_1d(data.y).astype(np.float64)[:, None]
         samples = _samples(data, Y, data.weight)
         units = Units.of(samples, "quadratic")
         return Posed(units.standardized(samples), "squared", units)

@@ -451,7 +451,10 @@ def _moments(selected: ExplainedLayer, X: Any) -> Moments:
         learned = f"the means and scales learned in training{categories}"
         scales = learned if space.typical else "mean 0 and variance 1"
         return Moments.assumed(
-            mean, std, f"independent normal features with {scales} (give data to rank on data)"
+            mean,
+            std,
+            f"independent normal features with {scales} (give data to rank on data)",
+            space.center,
         )
     X = unmasked("X", X)
     try:
@@ -464,7 +467,7 @@ def _moments(selected: ExplainedLayer, X: Any) -> Moments:
         raise ValueError(
             "X must be finite. Got an infinite or missing entry; drop the rows that contain one."
         )
-    return Moments.of(Z)
+    return Moments.of(Z, space.center)
 
 
 def _boundaries(

@@ -25,6 +25,8 @@ from quadric.utils import rounded
 MOST_PRODUCTS = 10**9  # multiplications to find the effects of the inputs in some of the rows
 MOST_ROWS = 10_000
 CENTER_DIGITS = 3  # significant digits of a center, relative to the spread of its feature
+EXACT_DIGITS = 4  # the same, printed for a center that is not rounded
+NOISE = 1e-10  # of the largest effect; smaller terms about an exact center are rounding errors
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,7 @@ class Moments:
     """Moments of the data, or assumed ones if `deviations` is None.
 
     `deviations` holds x - center, `products` the standard deviations of d_i d_j, and `origin`
-    describes the data in words.
+    describes the data in words. With `exact`, the center is that of a sparse model.
     """
 
     std: Array
@@ -109,32 +111,39 @@ class Moments:
     products: Array
     origin: str
     deviations: Array | None = None
+    exact: bool = False
 
     @classmethod
-    def of(cls, X: Array) -> Self:
+    def of(cls, X: Array, exact: Array | None = None) -> Self:
         std = X.std(axis=0)
-        center = _rounded(X.mean(axis=0), std)
+        center = _rounded(X.mean(axis=0), std) if exact is None else exact
         D = X - center
         second, squares = D.T @ D / len(D), D**2
         spread = np.sqrt(np.maximum(squares.T @ squares / len(D) - second**2, 0.0))
-        return cls(std, center, spread, f"the {len(X)} samples given", D)
+        return cls(std, center, spread, f"the {len(X)} samples given", D, exact is not None)
 
     @classmethod
-    def assumed(cls, mean: Array, std: Array, origin: str) -> Self:
+    def assumed(cls, mean: Array, std: Array, origin: str, exact: Array | None = None) -> Self:
         """The moments of independent normal features."""
         products = np.outer(std, std)
         np.fill_diagonal(products, np.sqrt(2) * std**2)
-        return cls(std, _rounded(mean, std), products, origin)
+        center = _rounded(mean, std) if exact is None else exact
+        return cls(std, center, products, origin, None, exact is not None)
+
+    @property
+    def shown(self) -> Array:
+        """The center as it is printed."""
+        return _rounded(self.center, self.std, EXACT_DIGITS) if self.exact else self.center
 
 
-def _rounded(mean: Array, std: Array) -> Array:
+def _rounded(mean: Array, std: Array, digits: int = CENTER_DIGITS) -> Array:
     """The means, rounded as they are printed, so that the printed equation is exact."""
     size = np.where(std > 0, std, np.where(mean != 0, np.abs(mean), 1.0))
-    decimals = CENTER_DIGITS - 1 - np.floor(np.log10(size)).astype(int)
+    decimals = digits - 1 - np.floor(np.log10(size)).astype(int)
     return np.array(
         [
-            round(value, min(digits, 300)) + 0.0
-            for value, digits in zip(mean.tolist(), decimals.tolist(), strict=True)
+            round(value, min(places, 300)) + 0.0
+            for value, places in zip(mean.tolist(), decimals.tolist(), strict=True)
         ]
     )
 
@@ -163,6 +172,13 @@ class Expansion:
         constant = surface.value(center)
         for number in np.unique(encodings[encodings > 0]):
             constant += _make_linear(slopes, products, center, np.flatnonzero(encodings == number))
+        if moments.exact:
+            effects = np.abs(slopes) * moments.std, np.abs(products) * moments.products
+            least = NOISE * max(map(np.max, effects))
+            slopes, products = (
+                np.where(effect > least, part, 0.0)
+                for effect, part in zip(effects, (slopes, products), strict=True)
+            )
         s, P = np.ldexp(slopes, -exponent), np.ldexp(products, -exponent)
         D = moments.deviations
         if D is None:
@@ -179,7 +195,7 @@ class Expansion:
 
     def terms(self, names: Sequence[str], top: int | None) -> list[Term]:
         """The `top` terms with the largest shares in absolute value; None means all of them."""
-        n, center, moments = len(self.slopes), self.moments.center, self.moments
+        n, center, moments = len(self.slopes), self.moments.shown, self.moments
         rows, columns = np.nonzero(self.products)
         linear = np.flatnonzero(self.slopes)
         coefficients = np.concatenate([self.slopes[linear], self.products[rows, columns]])

@@ -88,8 +88,8 @@ def _network_or_estimator(model: Any) -> Any:
     expect(
         is_saved_estimator(last),
         ModelFileError(
-            "a model file stores a Network, a QuadraticClassifier, a QuadraticRegressor, a "
-            "QuadraticLogisticRegression, or a Pipeline that ends in one of these three. "
+            "a model file stores a Network, an estimator of quadric, or a Pipeline that ends in "
+            "one. "
             f"Got {type(model).__name__}" + ("." if last is model else f" that ends in {name}.")
         ),
     )

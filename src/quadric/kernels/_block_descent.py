@@ -74,7 +74,8 @@ def block_descent(H, gradient, x, starts, weights, vectors, values, tol, most):
     Group g has the coordinates starts[g] to starts[g + 1] - 1, of which there are at most three.
     `vectors` and `values` are the eigenvectors and eigenvalues of its block of H. `x` and
     `gradient` are updated in place. After a sweep over all groups, those that are not zero are
-    repeated until no entry of the gradient changes by more than `tol`. Returns the number of sweeps.
+    repeated until no entry of the gradient changes by more than `tol`. Returns the number of
+    sweeps.
     """
     groups = len(weights)
     work = np.empty((3, 3))

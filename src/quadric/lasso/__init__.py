@@ -8,6 +8,16 @@ the working set can enter.
 
 from quadric.lasso._path import Certificate, Path, Point, follow, grid
 from quadric.lasso._problem import HIERARCHIES, Problem
-from quadric.lasso._terms import Terms
+from quadric.lasso._terms import Terms, inputs_of
 
-__all__ = ["HIERARCHIES", "Certificate", "Path", "Point", "Problem", "Terms", "follow", "grid"]
+__all__ = [
+    "HIERARCHIES",
+    "Certificate",
+    "Path",
+    "Point",
+    "Problem",
+    "Terms",
+    "follow",
+    "grid",
+    "inputs_of",
+]

@@ -154,12 +154,14 @@ def _newton_step(
 
     The intercept is eliminated, so that only penalized coordinates remain.
     """
-    (gradient, of_intercept), K = gradients, problem.Y.shape[1]
+    (gradient, of_intercept), _K = gradients, problem.Y.shape[1]
     H, mixed, own = _hessian(problem, working, response)
     inverse = np.linalg.pinv(own, hermitian=True)
     if not len(x):
         return x, -inverse @ of_intercept
-    keys, place = np.unique(working.klass * len(working.terms) + working.column, return_inverse=True)
+    keys, place = np.unique(
+        working.klass * len(working.terms) + working.column, return_inverse=True
+    )
     H = H - mixed.T @ inverse @ mixed
     if len(place) > len(keys) or np.any(np.diff(place) != 1):
         H, mixed = H[np.ix_(place, place)], mixed[:, place]
@@ -187,9 +189,7 @@ def _eigen(H: Array, working: WorkingSet) -> tuple[Array, Array]:
     return vectors, values
 
 
-def _hessian(
-    problem: Problem, working: WorkingSet, response: Array
-) -> tuple[Array, Array, Array]:
+def _hessian(problem: Problem, working: WorkingSet, response: Array) -> tuple[Array, Array, Array]:
     """Second derivatives by the distinct pairs of class and column, mixed ones, and intercepts'.
 
     The pairs are in the order of their classes, then of their columns.

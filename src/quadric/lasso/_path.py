@@ -233,9 +233,9 @@ class Path:
         residual = self.residual
         gap = problem.gap(solution.z, residual, solution.penalty, alpha, float(scores.max()))
         return Certificate(
-            float(violations.max(initial=0.0)) / alpha if alpha > 0 else 0.0,
+            float(violations.max(initial=0.0)) / alpha,
             gap,
-            objective,
+            float(objective),
             problem.terms.n_terms,
             self.n_passes,
         )

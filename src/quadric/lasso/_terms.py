@@ -2,8 +2,8 @@
 
 With s_i = (x_i - mean_i) / std_i, the terms are s_i, s_i^2 and s_i s_j, each standardized again.
 Term number i < n is s_i, and term n + p is the product of the p-th pair i <= j, in the order of the
-triangles in `core`. Means, deviations and gradients of all products come from passes of the compiled
-loop for X'diag(d)X over blocks of rows.
+triangles in `core`. Means, deviations and gradients of all products come from passes of the
+compiled loop for X'diag(d)X over blocks of rows.
 """
 
 from collections.abc import Iterator
@@ -60,10 +60,7 @@ class Terms:
 
     def inputs_of(self, terms: Array) -> tuple[Array, Array]:
         """The inputs i and j of each term; j is -1 for a linear term."""
-        products = np.maximum(terms - self.n, 0)
-        i, j = self.pairs[0][products], self.pairs[1][products]
-        linear = terms < self.n
-        return np.where(linear, terms, i), np.where(linear, -1, j)
+        return inputs_of(terms, self.n)
 
     def _standardize_inputs(self) -> None:
         mean = np.zeros(self.n)
@@ -192,6 +189,15 @@ class Terms:
         np.add.at(W.T, j, -self.center[i, None] * each)
         b += (self.center[i] * self.center[j]) @ each
         return Quadratic(W, b, packed=packed)
+
+
+def inputs_of(terms: Array, n: int) -> tuple[Array, Array]:
+    """The inputs i <= j of terms with these numbers, for n inputs; j is -1 for a linear term."""
+    products, linear = np.maximum(terms - n, 0), terms < n
+    firsts = np.arange(n) * n - np.arange(n) * (np.arange(n) - 1) // 2  # the number of (i, i)
+    i = np.searchsorted(firsts, products, side="right") - 1
+    j = products - firsts[i] + i
+    return np.where(linear, terms, i), np.where(linear, -1, j)
 
 
 def dense_blocks(X: Matrix) -> Iterator[tuple[slice, Array]]:

@@ -160,6 +160,8 @@ class Coordinates:
         The first step after the coordinates, if some of its branches are not affine.
     codes : dict of str to (categories, numbers)
         For each coordinate that stands for categories, two arrays in the order of the numbers.
+    center : array or None
+        The exact center about which a sparse model has few terms.
     """
 
     kind: str
@@ -172,6 +174,7 @@ class Coordinates:
     encodings: Array
     encoded: PartlyAffine | None = None
     codes: dict[str, tuple[Array, Array]] = field(default_factory=dict)
+    center: Array | None = None
 
     @property
     def widest(self) -> int:

@@ -268,7 +268,9 @@ class ModelView:
         before, activations = network.layers[:layer], network.activations[:layer]
         if all(isinstance(one, Linear) for one in before) and set(activations) <= {"identity"}:
             names = fitted if names is None else names
-            return affine_coordinates(self.transformers, before, network.n_inputs, names, fitted)
+            space = affine_coordinates(self.transformers, before, network.n_inputs, names, fitted)
+            center = getattr(self.estimator, "center_", None)
+            return space if center is None else _about(space, center, self.estimator.scale_)
         return hidden_coordinates(self.transformers, Network(before, activations), fitted)
 
     @cached_property
@@ -304,3 +306,20 @@ class ModelView:
                 "with activation='identity' and one quadratic layer."
             )
         return layer if isinstance(layer, Quadratic) else layer_to_quadratic(layer)
+
+
+def _about(space: Coordinates, center: Array, scale: Array) -> Coordinates:
+    """The coordinates with the center and the scales of a sparse model's inputs.
+
+    If a step mixes the coordinates, the terms are not few in them, and they stay as they are.
+    """
+    for step in reversed(space.maps):
+        A = step.matrix
+        rows, columns = np.nonzero(A)
+        if len(np.unique(rows)) < len(rows):
+            return space
+        factors, found = A[rows, columns], (np.zeros(A.shape[1]), np.ones(A.shape[1]))
+        found[0][columns] = (center[rows] - step.t[rows]) / factors
+        found[1][columns] = scale[rows] / np.abs(factors)
+        center, scale = found
+    return replace(space, center=center, typical=(center, scale))

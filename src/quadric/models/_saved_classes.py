@@ -6,6 +6,7 @@ file is looked up in a table.
 
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import astuple
 from functools import cache
 from typing import Any
 
@@ -19,9 +20,12 @@ from quadric.estimators import (
     QuadraticClassifier,
     QuadraticLogisticRegression,
     QuadraticRegressor,
+    SparseQuadraticClassifier,
+    SparseQuadraticRegressor,
     are_kinds,
     hidden_sizes,
 )
+from quadric.lasso import Certificate
 from quadric.models._facts import (
     ALPHA,
     CURVE,
@@ -147,6 +151,49 @@ def _restore_logistic(model: Any, facts: Facts) -> int:
     return network.n_inputs
 
 
+def _sparse_facts(model: Any) -> dict[str, Any]:
+    return {
+        "network_": model.network_,
+        "classes_": getattr(model, "classes_", None),
+        "terms_": np.array([(*one, -1)[:2] for one in model.terms_], np.int64).reshape(-1, 2),
+        **{name: vars(model)[name] for name in ("coefficients_", "center_", "scale_", "alpha_")},
+        "certificate_": np.array(astuple(model.certificate_), dtype=float),
+    }
+
+
+def _restore_sparse(model: Any, facts: Facts) -> int:
+    network = model.network_ = facts.require("network_", NETWORK)
+    facts.expect(
+        "network_",
+        len(network.layers) == 1 and isinstance(network.layers[0], Quadratic),
+        "a network of one quadratic layer",
+    )
+    n, m = network.n_inputs, network.n_outputs
+    if isinstance(model, SparseQuadraticClassifier):
+        model.classes_ = facts.require("classes_", LABELS)
+        _expect_outputs(facts, network, model.classes_, multilabel=False)
+        facts.expect("the number of classes_", len(model.classes_) > 1, "at least 2")
+    else:
+        linear = m == 1 and list(network.activations) == ["identity"]
+        facts.expect("the last activation", linear, "identity")
+    model.center_, model.scale_ = facts.vector("center_", n), facts.vector("scale_", n, least=0)
+    facts.expect("scale_", model.scale_.all(), "positive")
+    model.alpha_ = float(facts.require("alpha_", ALPHA))
+    pairs, values = facts.array("terms_", 2, "iu"), facts.array("coefficients_", 2)
+    valid = pairs.shape == (len(values), 2) and ((pairs >= [0, -1]) & (pairs < n)).all()
+    facts.expect("terms_", valid, f"pairs of indices below {n}")
+    facts.expect(
+        "coefficients_",
+        values.shape[1] == m and np.isfinite(values).all(),
+        f"finite numbers in {m} columns",
+    )
+    model.terms_ = [(i,) if j < 0 else (i, j) for i, j in pairs.tolist()]
+    model.coefficients_ = values
+    kkt, gap, objective, count, passes = facts.vector("certificate_", 5).tolist()
+    model.certificate_ = Certificate(kkt, gap, objective, int(count), int(passes))
+    return network.n_inputs
+
+
 def _estimator(of: type[Any], **functions: Any) -> Known:
     parameters = tuple(name for name in of._get_param_names() if name not in RUNNING)
     return Known(f"quadric.estimators:{of.__name__}", parameters, **functions)
@@ -179,6 +226,8 @@ ESTIMATORS = {
             },
             restore=_restore_logistic,
         ),
+        _estimator(SparseQuadraticClassifier, facts=_sparse_facts, restore=_restore_sparse),
+        _estimator(SparseQuadraticRegressor, facts=_sparse_facts, restore=_restore_sparse),
     ]
 }
 

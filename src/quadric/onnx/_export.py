@@ -21,7 +21,13 @@ from sklearn.pipeline import Pipeline
 import quadric
 from quadric.checks import Array, as_dtype
 from quadric.errors import expect
-from quadric.estimators import QuadraticClassifier, QuadraticLogisticRegression, QuadraticRegressor
+from quadric.estimators import (
+    QuadraticClassifier,
+    QuadraticLogisticRegression,
+    QuadraticRegressor,
+    SparseQuadraticClassifier,
+    SparseQuadraticRegressor,
+)
 from quadric.models import ModelView, UnknownStepError
 from quadric.onnx._nodes import (
     ML_DOMAIN,
@@ -216,7 +222,9 @@ def register() -> None:
     for estimator, options in (
         (QuadraticClassifier, CLASSIFIER_OPTIONS),
         (QuadraticLogisticRegression, CLASSIFIER_OPTIONS),
+        (SparseQuadraticClassifier, CLASSIFIER_OPTIONS),
         (QuadraticRegressor, None),
+        (SparseQuadraticRegressor, None),
     ):
         update_registered_converter(
             estimator, f"Quadric{estimator.__name__}", _set_shapes, _convert, options=options
