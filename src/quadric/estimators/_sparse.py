@@ -125,7 +125,7 @@ class SparseQuadraticEstimator(NeuronAttributes):
     n_alphas: int = 50
     eps: float = 1e-2
     cv: Any = 5
-    tol: float = 1e-8
+    tol: float = 1e-10
     random_state: Any = None
     n_jobs: int | None = None
 
@@ -423,7 +423,7 @@ class SparseQuadraticClassifier(ClassifierMixin, ClassPredictions, SparseQuadrat
         coefficients are zero.
     cv : int, splitter or iterable, default=5
         The folds for alpha='auto'.
-    tol : float, default=1e-8
+    tol : float, default=1e-10
         The largest violation of an optimality condition, as a share of alpha.
     random_state : int, RandomState or None, default=None
         Determines the folds.

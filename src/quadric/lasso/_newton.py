@@ -94,14 +94,15 @@ def minimize(
     weights = alpha * np.sqrt(working.sizes)
     z = solution.intercept + working.columns @ working.table(x, K)
     value = problem.mean_loss(z) + float(weights @ working.norms(x))
+    stalled, last = False, np.inf
     for _ in range(MOST_STEPS):
         residual = loss.residual(z, problem.Y)
         response = residual + problem.Y
         weighted = problem.terms.weight[:, None] * residual
         gradient = (working.columns.T @ weighted)[working.column, working.klass]
         of_intercept = weighted.sum(axis=0)
-        violation = stationarity(working, x, gradient, weights)
-        if max(violation, np.abs(of_intercept).max()) <= tol * alpha:
+        violation = max(stationarity(working, x, gradient, weights), np.abs(of_intercept).max())
+        if violation <= tol * alpha or (stalled and violation > last / 2):
             break
         step, shift = _newton_step(
             problem, working, x, (gradient, of_intercept), response, weights, tol * alpha
@@ -119,6 +120,7 @@ def minimize(
         else:
             break  # rounding hides any further decrease
         x, z, value = x + size * step, z + size * dz, new
+        stalled, last = predicted > -slack, violation  # the objective no longer shows progress
         solution.intercept = solution.intercept + size * shift
     if problem.loss == "multinomial":  # a constant that is added to all scores has no effect
         z = z - solution.intercept.mean()

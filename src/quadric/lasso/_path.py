@@ -119,7 +119,7 @@ class Path:
         The number of passes over all terms, and of checks that did not need one.
     """
 
-    def __init__(self, problem: Problem, tol: float = 1e-8) -> None:
+    def __init__(self, problem: Problem, tol: float = 1e-10) -> None:
         self.problem, self.tol = problem, tol
         self.solution = Solution.zero(problem)
         self.references = References()
