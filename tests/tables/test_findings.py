@@ -84,10 +84,12 @@ def test_values_that_may_not_be_the_same_kind_of_number_remain_text(tmp_path, va
 def test_a_comma_that_may_be_either_mark_is_refused(tmp_path, target):
     columns = {"price": ["1,234", "5,678"] * 40}
     message = r"'price' contains numbers such as '1,234'.* Use --decimal , or --thousands ,"
-    message += (
-        r"\.$" if target == "price" else r" \(or --drop or --categorical for this column\)\.$"
+    advice = (
+        r" to choose\.$"
+        if target == "price"
+        else r" to choose \(or --drop or --categorical for this column\)\.$"
     )
-    with pytest.raises(TableError, match=message):
+    with pytest.raises(TableError, match=message + advice):
         schema_with(tmp_path, columns, target)
     assert schema_with(tmp_path, columns, drop=["price"]).names == ["z"]
     columns["price"][0] = "0,125"  # thousands do not begin with 0

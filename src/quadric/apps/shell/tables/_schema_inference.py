@@ -183,7 +183,7 @@ def _form_of(profile: ColumnProfile, given: TableFormat, *, is_target: bool) -> 
     if {(".", ","), (",", "")} <= {form[:2] for form in fitting} and profile.odd_number:
         raise TableError(
             f"column {name!r} contains numbers such as {profile.odd_number!r}, whose comma may be "
-            "a decimal mark or separate thousands. Use --decimal , or --thousands ,"
+            "a decimal mark or separate thousands. Use --decimal , or --thousands , to choose"
             + ("." if is_target else " (or --drop or --categorical for this column).")
         )
     return (*fitting[0][:2], *(units or ("",)))
