@@ -311,6 +311,13 @@ STEPS = {  # before a classifier
         [
             ("a", StandardScaler(), ["size"]),
             ("b", make_pipeline(TargetEncoder(), StandardScaler()), ["colour", "shop"]),
+            (
+                "ordinal",
+                OrdinalEncoder(
+                    categories=[["red", "gr\u00fcn", "blue", np.nan]], encoded_missing_value=-1
+                ),
+                ["colour"],
+            ),
         ]
     ),
     "pandas inside": (
@@ -321,6 +328,7 @@ STEPS = {  # before a classifier
 }
 ON_TABLE = {
     "frame": classifier(),
+    "encoder": make_pipeline(OneHotEncoder(), classifier()),
     **{name: make_pipeline(step, classifier()) for name, step in STEPS.items()},
     "table columns": make_pipeline(
         TableColumns(
@@ -350,6 +358,7 @@ ON_TABLE = {
     ),
     "columns, regression": make_pipeline(_columns(), QuadraticRegressor((2,), random_state=0)),
 }
+FEW_COLUMNS = {"frame": ["size", "shop"], "encoder": ["shop", "sale"]}
 MODELS = [*ON_NUMBERS, *ON_TABLE]
 
 
@@ -360,8 +369,8 @@ def make(name):
             X, z = numbers()
             return ON_NUMBERS[name](X, z), X
         frame, y = table()
-        if name == "frame":
-            frame = frame[["size", "shop"]].astype(float)
+        if name in FEW_COLUMNS:
+            frame = frame[FEW_COLUMNS[name]].astype(float)
         model = clone(ON_TABLE[name])
         return model.fit(frame, y if is_classifier(model) else frame["size"] ** 2), frame
 

@@ -1,6 +1,6 @@
 """The fixtures of numbers and model files, and how they are written.
 
-    python -m tests.support.fixtures parity|conics|models|forgeries
+    python -m tests.support.fixtures parity|conics|models
 
 parity: for each kind, loss and penalty, the forward pass, gradients and 200 SGD steps of a
 3 -> 4 -> 2 network with both layers of that kind and hidden activation tanh, from
@@ -15,34 +15,16 @@ equally near, as from a center, the nearest point is null.
 
 models: the model files of format 1 that every version from the first release on must read. After
 the first release, these files stay as they are, and every new format adds files of its own.
-
-forgeries: the model files on which the tests of forged files are based.
 """
 
 import json
 import sys
-import tempfile
-import warnings
 from itertools import product
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
-from sklearn.compose import ColumnTransformer
-from sklearn.decomposition import PCA
-from sklearn.impute import SimpleImputer
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import (
-    MinMaxScaler,
-    OneHotEncoder,
-    OrdinalEncoder,
-    StandardScaler,
-    TargetEncoder,
-)
-from typer.testing import CliRunner
 
-from quadric import Network, QuadraticClassifier, QuadraticRegressor, save
-from quadric.apps.shell import app
+from quadric import Network, save
 from quadric.core import LAYERS
 from quadric.files._describe import from_tensors, to_tensors
 from quadric.geometry import Quadric
@@ -226,110 +208,6 @@ def models():
     }
 
 
-# ---- the models on which the tests of forged files are based -----------------------------
-
-
-def rows(n=40):
-    """Return numbers with missing values, text and integers."""
-    rng = np.random.default_rng(3)
-    frame = pd.DataFrame(
-        {
-            "size": rng.normal(size=n),
-            "weight": np.where(np.arange(n) % 7, rng.normal(3, 2, size=n), np.nan),
-            "colour": np.array(["blue", "green", "red"], dtype=object)[np.arange(n) % 3],
-            "shop": rng.choice([1, 2], n),
-        }
-    )
-    frame.loc[n - 1, "colour"] = "yellow"  # a rare category
-    return frame
-
-
-def forgery_inputs():
-    """Return the inputs of each fixture by name."""
-    frame = rows()
-    text = frame[["colour", "shop"]].astype(object)
-    text.loc[len(text) - 1, "colour"] = "red"
-    numbers = frame[["size", "weight", "shop"]].fillna(0.0).to_numpy()
-    days = pd.date_range("2024-01-01", periods=len(frame), freq="29h")
-    trained = frame[["size", "colour"]].assign(
-        price=[f"${1000 + 37 * i:,}.50" for i in range(len(frame))],
-        sold=days.strftime("%d.%m.%Y %H:%M"),
-    )
-    return {
-        "encoder": text,
-        "rare": frame[["size", "colour", "shop"]],
-        "target": frame[["size", "colour", "shop"]],
-        "columns": frame,
-        "numbers": numbers,
-        "network": numbers,
-        "trained": trained,
-    }
-
-
-def classifier():
-    return QuadraticClassifier((2,), random_state=0, max_iter=20)
-
-
-def forgery_models():
-    """Return the fitted model of each fixture."""
-    X, z = forgery_inputs(), rows()["size"].to_numpy()
-    labels = np.where(z > 0.4, "large", np.where(z < -0.4, "small", "middling"))
-    rare = ColumnTransformer(
-        [
-            ("a", StandardScaler(), ["size"]),
-            (
-                "b",
-                OneHotEncoder(min_frequency=5, handle_unknown="infrequent_if_exist"),
-                ["colour", "shop"],
-            ),
-        ]
-    )
-    columns = ColumnTransformer(
-        [
-            (
-                "numbers",
-                make_pipeline(SimpleImputer(add_indicator=True), StandardScaler()),
-                ["size", "weight"],
-            ),
-            ("text", OneHotEncoder(drop="first", sparse_output=False), ["colour"]),
-        ],
-        remainder=MinMaxScaler(),
-    )
-    target = ColumnTransformer(
-        [
-            (
-                "ordinal",
-                OrdinalEncoder(categories=[["red", "green", "blue", "yellow"]]),
-                ["colour"],
-            ),
-            ("target", TargetEncoder(), ["colour", "shop"]),
-        ],
-        remainder=StandardScaler(),
-    )
-    network = Network.create(3, [("reduced", 2, "tanh"), ("quadratic", 3, "softmax")], rng=0)
-    return {
-        "encoder": make_pipeline(OneHotEncoder(), classifier()).fit(X["encoder"], labels),
-        "rare": make_pipeline(rare, classifier()).fit(X["rare"], labels),
-        "target": make_pipeline(target, classifier()).fit(X["target"], labels),
-        "columns": make_pipeline(columns, classifier()).fit(X["columns"], labels),
-        "numbers": make_pipeline(
-            StandardScaler(), PCA(2), QuadraticRegressor((), random_state=0)
-        ).fit(X["numbers"], z),
-        "network": network,
-    }
-
-
-def train(path):
-    """Write a file with `quadric train`, which includes the description of the table."""
-    frame = forgery_inputs()["trained"]
-    with tempfile.TemporaryDirectory() as directory:
-        table = Path(directory) / "table.csv"
-        frame.assign(sign=np.where(frame["size"] > 0, "+", "-")).to_csv(table, index=False)
-        arguments = ["train", str(table), "-t", "sign", "--hidden", "2", "-o", str(path)]
-        result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 0, result.output
-
-
 # ---- the cases of the parity fixture -----------------------------------------------------
 
 
@@ -366,13 +244,6 @@ if __name__ == "__main__":
         (FIXTURES / "format1.json").write_text(json.dumps(models(), indent=1) + "\n")
     elif sys.argv[1] == "parity":
         PARITY.write_text(json.dumps(parity(), separators=(",", ":")) + "\n")
-    elif sys.argv[1] == "conics":
+    else:
         lines = [json.dumps(case, separators=(",", ":"), allow_nan=False) for case in conics()]
         CONICS_FILE.write_text('{"cases":[\n' + ",\n".join(lines) + "\n]}\n")
-    else:
-        about = {"columns": [*"abc"], "classes": ["large", "middling", "small"], "target": "y"}
-        with warnings.catch_warnings(action="ignore"):  # stopped early, unscaled
-            for name, model in forgery_models().items():
-                path = FIXTURES / f"forgery_{name}.quadric"
-                save(model, path, extra=about if name == "network" else None)
-        train(FIXTURES / "forgery_trained.quadric")

@@ -1,13 +1,15 @@
-"""The original model files (files written by this version, and all fixtures), and forged files.
+"""The original model files (of fitted models, `quadric train` and format 1), and forged files.
 
 A forged file is an original with mutations and a valid hash, or an attack: a forgery of a kind that
-once did harm, which changes the description and the tensors of a fixture in place.
+once did harm, which changes the description and the tensors of an original in place.
 """
 
 import contextlib
 import copy
 import random
 import re
+import subprocess
+import sys
 import tempfile
 from functools import partial
 from pathlib import Path
@@ -15,16 +17,19 @@ from typing import Any, NamedTuple
 from unittest import mock
 
 import numpy as np
+import pandas as pd
 
 import quadric
 from quadric.errors import ModelFileError
 from quadric.files import _safetensors as container
 from quadric.files._describe import encode_array
-from tests.support import damage, fixtures
+from tests.support import damage
 from tests.support.fitted_models import MODELS, make, table
+from tests.support.fixtures import FIXTURES
 from tests.support.forging.mutations import MUTATIONS, RAW
 
 FEW = (
+    "network quadratic float64",
     "network reduced float32",
     "classes objects",
     "multi-label",
@@ -32,11 +37,16 @@ FEW = (
     "logistic",
     "partial fit",
     "min max",
+    "pca",
     "imputer",
+    "encoder",
+    "columns, rest scaled",
     "columns by number",
+    "rare categories",
     "given categories",
     "target encoding",
 )
+NAMES = {"columns": [*"abcd"], "classes": ["large", "small"], "target": "y"}  # of a bare network
 SMALL_SEEDS = 10**6
 TRIES = 20
 
@@ -58,13 +68,26 @@ def originals(seed):
         path = Path(directory) / "model"
         for name in FEW if seed < SMALL_SEEDS else MODELS:
             model, X = make(name)
-            quadric.save(model, path)
+            quadric.save(model, path, extra=NAMES if name == FEW[0] else None)
             found.append(_original(name, path, X))
-    inputs = fixtures.forgery_inputs()
-    for path in sorted(fixtures.FIXTURES.glob("*.quadric")):
-        X = inputs.get(path.stem.removeprefix("forgery_"))
-        found.append(_original(path.stem, path, X))
+        found.append(_original("trained", path, train(path)))
+    for path in sorted(FIXTURES.glob("*.quadric")):
+        found.append(_original(path.stem, path, None))
     return found
+
+
+def train(path):
+    """Write a file with `quadric train`, which includes the description of the table."""
+    frame = table()[0][["size", "colour"]].assign(
+        price=[f"${1000 + 37 * i:,}.50" for i in range(90)],
+        sold=pd.date_range("2024-01-01", periods=90, freq="29h").strftime("%d.%m.%Y %H:%M"),
+    )
+    data = path.with_suffix(".csv")
+    frame.assign(sign=np.where(frame["size"] > 0, "+", "-")).to_csv(data, index=False)
+    # in a process, because it starts threads, which make a fork unsafe
+    arguments = ["train", data, "-t", "sign", "--hidden", "2", "-o", path]
+    subprocess.run([sys.executable, "-m", "quadric", *arguments], check=True, capture_output=True)
+    return frame
 
 
 def _original(name, path, X):
@@ -93,8 +116,8 @@ NESTED = [[[[[[[[[]]]]]]]]]
 def step_of(description, way):
     """Return the description of a step, given its index in the pipeline and in inner steps."""
     found = description["model"]
-    for level, place in enumerate(way):
-        steps = found["facts"]["transformers"] if level else found["parameters"]["steps"]
+    for place in way:
+        steps = found["facts"].get("transformers") or found["parameters"]["steps"]
         found = steps[place]["items"][1]
     return found
 
@@ -140,7 +163,7 @@ ATTACKS = {
     # `predict` wrote outside its memory
     "outputs far apart": ("encoder", partial(facts, [0], _n_features_outs=[FAR, 5 - FAR])),
     "outputs far apart in columns": (
-        "rare",
+        "rare categories",
         partial(facts, [0, 1], _n_features_outs=[FAR, 6 - FAR]),
     ),
     # `predict` read and wrote outside its memory
@@ -149,21 +172,30 @@ ATTACKS = {
         partial(rare_categories, infrequent=[0], _default_to_infrequent_mappings=[FAR, 0, 1]),
     ),
     "rare categories out of range": ("encoder", partial(rare_categories, infrequent=[FAR])),
-    "mapping of rare categories": ("rare", partial(mapping_of_rare_categories, 2**40)),
-    "negative mapping of rare categories": ("rare", partial(mapping_of_rare_categories, -FAR)),
+    "mapping of rare categories": ("rare categories", partial(mapping_of_rare_categories, 2**40)),
+    "negative mapping of rare categories": (
+        "rare categories",
+        partial(mapping_of_rare_categories, -FAR),
+    ),
     # `predict` would look up categories that have no number
-    "an encoding of fewer categories": ("target", shorter_encoding),
-    "encodings for fewer classes": ("target", partial(facts, [0, 1], target_type_="binary")),
-    "folds without end": ("target", partial(parameters, [0, 1], cv=FAR)),
+    "an encoding of fewer categories": ("target encoding", shorter_encoding),
+    "encodings for fewer classes": (
+        "target encoding",
+        partial(facts, [0, 1, 0], target_type_="binary"),
+    ),
+    "folds without end": ("target encoding", partial(parameters, [0, 1, 0], cv=FAR)),
     # `clone(model).fit` used a cache chosen by the attacker and executed its contents
-    "cache of a pipeline": ("numbers", partial(parameters, [], memory=CACHE)),
-    "cache of an inner pipeline": ("columns", partial(parameters, [0, 0], memory=CACHE)),
+    "cache of a pipeline": ("pca", partial(parameters, [], memory=CACHE)),
+    "cache of an inner pipeline": (
+        "columns, rest scaled",
+        partial(parameters, [0, 0], memory=CACHE),
+    ),
     # `predict` started 42 processes
-    "many processes": ("columns", partial(parameters, [0], n_jobs=40)),
+    "many processes": ("columns, rest scaled", partial(parameters, [0], n_jobs=40)),
     # `explain` built names until memory was exhausted
-    "names without end": ("numbers", partial(facts, [0], n_features_in_=2**63 - 1)),
-    "lists in a parameter": ("numbers", lists_in_a_parameter),
-    "lists beside texts": ("numbers", lists_beside_texts),
+    "names without end": ("pca", partial(facts, [0], n_features_in_=2**63 - 1)),
+    "lists in a parameter": ("pca", lists_in_a_parameter),
+    "lists beside texts": ("pca", lists_beside_texts),
 }
 
 
@@ -176,8 +208,8 @@ def forged(seed, originals):
     `seed` is a number, the name of an attack, or another string for damage without a valid hash.
     """
     if seed in ATTACKS:
-        fixture, attack = ATTACKS[seed]
-        original = next(file for file in originals if file.name == f"forgery_{fixture}")
+        name, attack = ATTACKS[seed]
+        original = next(file for file in originals if file.name == name)
         description, arrays = copy.deepcopy(original.description), dict(original.tensors)
         attack(description, arrays)
         return original, seal(description, arrays), [f"attack: {seed}"]

@@ -17,7 +17,7 @@ from pathlib import Path
 import quadric
 from quadric.errors import ModelFileError
 from quadric.files._describe import describe
-from tests.support.forging.files import ATTACKS, forged, seal
+from tests.support.forging.files import ATTACKS, FEW, forged, seal
 from tests.support.forging.uses import COMMANDS, USES, told
 from tests.support.processes import FORK
 
@@ -276,7 +276,7 @@ def warm_up(originals):
 def _warm_up_commands(originals, path):
     """Warm up commands in the worker, because they start threads, which a fork would not copy."""
     for name, description, tensors, X, y in originals:
-        if name in ("forgery_trained", "forgery_network"):
+        if name in ("trained", FEW[0]):
             path.write_bytes(seal(description, tensors))
             for action, _ in COMMANDS.values():
                 action(None, X, y, path)
