@@ -4,9 +4,16 @@ This package may import everything below it in the architecture, such as `models
 affine steps of a pipeline. Start with `_explained_layer.py`, which selects a layer and finds its
 quadrics (`quadrics`, `boundary`). `_explanation.py` (`explain`) describes them with the terms of
 `_terms_and_importances.py`, and `_spectrum.py` (`spectrum`) with eigenvectors.
+`_attributions.py` (`attribute`) has the exact Shapley values of the scores in `_scores.py`.
 `_dependence_and_permutation.py` works for any model.
 """
 
+from quadric.explain._attributions import (
+    Attributions,
+    FriedmanH,
+    Sobol,
+    attribute,
+)
 from quadric.explain._dependence_and_permutation import (
     Dependence,
     InputData as InputData,
@@ -34,6 +41,12 @@ from quadric.explain._explanation import (
     explain,
     rank_inputs as rank_inputs,
 )
+from quadric.explain._scores import (
+    NamedScores as NamedScores,
+    map_to_layer as map_to_layer,
+    named_scores as named_scores,
+    one_layer_of as one_layer_of,
+)
 from quadric.explain._spectrum import (
     Eigenpairs,
     Spectrum,
@@ -44,14 +57,18 @@ from quadric.explain._spectrum import (
 from quadric.explain._terms_and_importances import Importance, Term
 
 __all__ = [
+    "Attributions",
     "ClassExplanation",
     "Dependence",
     "Eigenpairs",
     "Explanation",
+    "FriedmanH",
     "Importance",
     "PermutationImportance",
+    "Sobol",
     "Spectrum",
     "Term",
+    "attribute",
     "boundary",
     "dependence",
     "explain",

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from quadric.checks import FLOAT64, Array, subtract
+from quadric.checks import FLOAT64, Array, subtract, unmasked
 from quadric.convert import layer_index
 from quadric.core import Layer, Linear
 from quadric.geometry import Quadric
@@ -188,6 +188,37 @@ def class_index(selected: ExplainedLayer, label: Any) -> int:
     if not (by_index and whole and 0 <= label < len(labels)):
         raise ValueError(f"the classes are {labels}. Got {label!r} instead.")
     return int(label)
+
+
+def two_classes(selected: ExplainedLayer, between: Any) -> tuple[int, int]:
+    """The outputs of two classes; a model with one logistic output has two classes."""
+    classes = selected.layer.n_outputs > 1 or selected.view.chooses_a_class
+    pair = list(between) if isinstance(between, (tuple, list)) else []
+    if classes and len(pair) == 2:
+        i, j = (class_index(selected, label) for label in pair)
+        if i != j:
+            return i, j
+    raise ValueError(
+        f"between must hold two different classes of the model, {selected.labels}. "
+        f"Got {between!r} instead."
+    )
+
+
+def points_of(selected: ExplainedLayer, X: Any, argument: str = "X") -> Array:
+    """The user's data in the coordinates of the layer, checked."""
+    X, n = unmasked(argument, X), len(selected.space.names)
+    try:
+        Z = selected.space.reach(X)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{argument} must be data that the model accepts: {error}") from error
+    if Z.ndim != 2 or Z.shape[1] != n or not len(Z):
+        raise ValueError(f"{argument} must have shape (n_samples, {n}). Got {Z.shape} instead.")
+    if not np.isfinite(Z).all():
+        raise ValueError(
+            f"{argument} must be finite. Got an infinite or missing entry; drop the rows that "
+            "contain one."
+        )
+    return Z
 
 
 def meaning(selected: ExplainedLayer, target: str) -> str:

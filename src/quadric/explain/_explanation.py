@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from quadric.checks import Array, check_integer, subtract, unmasked
+from quadric.checks import Array, check_integer, subtract
 from quadric.explain._dependence_and_permutation import (
     Dependence,
     InputData,
@@ -20,7 +20,13 @@ from quadric.explain._dependence_and_permutation import (
     scored_rows,
     strongest_pairs,
 )
-from quadric.explain._explained_layer import ExplainedLayer, meaning, select_layer, tie
+from quadric.explain._explained_layer import (
+    ExplainedLayer,
+    meaning,
+    points_of,
+    select_layer,
+    tie,
+)
 from quadric.explain._terms_and_importances import (
     Expansion,
     Importance,
@@ -456,18 +462,7 @@ def _moments(selected: ExplainedLayer, X: Any) -> Moments:
             f"independent normal features with {scales} (give data to rank on data)",
             space.center,
         )
-    X = unmasked("X", X)
-    try:
-        Z = space.reach(X)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"X must be data that the model accepts: {error}") from error
-    if Z.ndim != 2 or Z.shape[1] != n or not len(Z):
-        raise ValueError(f"X must have shape (n_samples, {n}). Got {Z.shape} instead.")
-    if not np.isfinite(Z).all():
-        raise ValueError(
-            "X must be finite. Got an infinite or missing entry; drop the rows that contain one."
-        )
-    return Moments.of(Z, space.center)
+    return Moments.of(points_of(selected, X), space.center)
 
 
 def _boundaries(

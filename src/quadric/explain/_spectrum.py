@@ -7,7 +7,7 @@ import numpy as np
 
 from quadric.checks import Array, check_choice
 from quadric.convert import centers, eigenpairs, view_of_one_layer, without_mean
-from quadric.explain._explained_layer import ExplainedLayer, class_index, tie
+from quadric.explain._explained_layer import ExplainedLayer, tie, two_classes
 from quadric.explain._text_and_html import percent
 from quadric.models import check_matrices
 from quadric.utils import counted, visible
@@ -45,7 +45,7 @@ def interactions(
     scaled = "The eigenvectors are in the inputs, each measured in its standard deviations."
     note = scaled if units == "scaled" else space.note("eigenvectors")
     if between is not None:
-        i, j = _two_classes(selected, between)
+        i, j = two_classes(selected, between)
         surfaces = [tie(selected, i, j)]
         labels = [f"{selected.labels[i]} - {selected.labels[j]}"]
     else:
@@ -58,20 +58,6 @@ def interactions(
         sizes = space.scales()
         Q = Q * np.outer(sizes, sizes)
     return Interactions(Q, labels, space.names, note)
-
-
-def _two_classes(selected: ExplainedLayer, between: Any) -> tuple[int, int]:
-    """The outputs of two classes; a model with one logistic output has two classes."""
-    classes = selected.layer.n_outputs > 1 or selected.view.chooses_a_class
-    pair = list(between) if isinstance(between, (tuple, list)) else []
-    if classes and len(pair) == 2:
-        i, j = (class_index(selected, label) for label in pair)
-        if i != j:
-            return i, j
-    raise ValueError(
-        f"between must hold two different classes of the model, {selected.labels}. "
-        f"Got {between!r} instead."
-    )
 
 
 class Eigenpairs(NamedTuple):

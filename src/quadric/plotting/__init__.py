@@ -11,6 +11,7 @@ from quadric.utils import require
 
 require("matplotlib", extra="plot", by="quadric.plotting")
 
+from quadric.plotting._attributions import plot_interactions, plot_waterfall
 from quadric.plotting._boundaries import plot_boundaries, plot_prediction, plot_regions
 from quadric.plotting._explanations import (
     plot_dependence,
@@ -68,6 +69,7 @@ __all__ = [
     "plot_flips",
     "plot_history",
     "plot_importances",
+    "plot_interactions",
     "plot_points",
     "plot_precision_recall",
     "plot_prediction",
@@ -80,6 +82,7 @@ __all__ = [
     "plot_spectrum",
     "plot_surface",
     "plot_truncation",
+    "plot_waterfall",
     "precision_recall_figure",
     "residuals_figure",
     "roc_figure",
