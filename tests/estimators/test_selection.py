@@ -7,6 +7,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_iris, make_moons
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
@@ -17,6 +18,7 @@ from quadric.estimators._auto_choice import (
     LEAST_RELEVANCE,
     Candidate,
     Trial,
+    _expected_mistakes,
     _held_out_losses,
     _Race,
     relevance_of,
@@ -206,6 +208,38 @@ def test_a_confident_candidate_pays_for_the_mistake_it_will_make():
     assert losses[1000.0] > losses[5.0]
     # the loss if all 40 samples belonged to the other class, divided by their number
     np.testing.assert_allclose(losses[1000.0], (1000 * np.abs(X)).mean() / 40, rtol=1e-3)
+
+
+def test_the_expected_mistakes_of_exponential_tails():
+    """The estimate is not far below the true number, and is cautious if there are few margins."""
+    rng = np.random.default_rng(0)
+    for lowest in (2.0, 6.0):
+        estimates = {
+            count: np.mean(
+                [_expected_mistakes(lowest - rng.exponential(size=count)) for _ in range(200)]
+            )
+            for count in (30, 1000)
+        }
+        for count, estimate in estimates.items():
+            assert estimate > 0.5 * min(1, count * np.exp(-lowest))
+        assert estimates[30] / 30 > estimates[1000] / 1000
+    gap = 20 + rng.random(50)
+    assert _expected_mistakes(gap) < 1e-6
+    assert _expected_mistakes(np.append(gap, -1)) > 0.5  # one mistake has been made
+    assert _expected_mistakes(np.full(50, 20.0)) == 1  # nothing is known about the tail
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.05])
+def test_probabilities_are_confident_only_if_the_classes_are_separate(noise):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(9000, 3))
+    z = X[:, 0] * X[:, 1] + X[:, 2]
+    X, y = X[np.abs(z) > 1], z[np.abs(z) > 1] > 0
+    y ^= rng.random(len(y)) < noise
+    model = QuadraticClassifier(random_state=0).fit(X[:500], y[:500])
+    loss = log_loss(y[500:], model.predict_proba(X[500:]))
+    smallest = -noise * np.log(noise) - (1 - noise) * np.log(1 - noise) if noise else 0
+    assert loss < smallest + (0.15 if noise else 2e-3)
 
 
 def test_a_fit_that_stops_while_it_improves_warns():

@@ -528,8 +528,9 @@ def _held_out_losses(stack: Stack, held: Samples, count: int) -> Array:
     """Return the loss of each held-out sample; there are `count` of them in all splits.
 
     A classifier that makes no mistake on a few held-out samples may be far too confident. To
-    account for the mistakes that it will make, one sample is added that belongs to its second most
-    likely class, with the mean loss that this has for the held-out samples.
+    account for the mistakes that it will make, samples are added that belong to their second most
+    likely class, with the mean loss that this has for the held-out samples: as many as are
+    expected (`_expected_mistakes`), at most one.
     """
     z, last = stack.logits(held.X), stack.activations[-1]
     losses = stack.loss_function.value(last, z, held.Y).astype(np.float64)
@@ -537,10 +538,31 @@ def _held_out_losses(stack: Stack, held: Samples, count: int) -> Array:
         return losses
     if last == "logistic":
         second = (z <= 0).astype(z.dtype)
+        margins = np.where(held.Y > 0, z, -z).min(axis=1)
     else:
         second = np.zeros_like(z)
         np.put_along_axis(second, np.argsort(z, axis=1)[:, -2:-1], 1, axis=1)
-    return losses + stack.loss_function.value(last, z, second).mean(dtype=np.float64) / count
+        own = held.Y > 0
+        margins = np.min(z, axis=1, where=own, initial=np.inf)
+        margins = margins - np.max(z, axis=1, where=~own, initial=-np.inf)
+    mistakes = _expected_mistakes(margins.astype(np.float64))
+    mean = stack.loss_function.value(last, z, second).mean(dtype=np.float64)
+    return losses + mistakes * mean / count
+
+
+def _expected_mistakes(margins: Array) -> float:
+    """Return the number of negative margins to expect in another sample of this size, at most 1.
+
+    It is 1 if a margin is negative. Otherwise, the lowest margins are assumed to have an
+    exponential tail. Its scale is not known exactly: if k margins are below u, by s on average,
+    the next one that is below u is negative with probability (1 + u / (k s))^-k.
+    """
+    k = int(np.sqrt(len(margins)))
+    lowest = np.sort(margins)[: k + 1]
+    u, excess = lowest[-1], np.sum(lowest[-1] - lowest[:-1])
+    if not (lowest[0] > 0 and excess > 0):
+        return 1.0
+    return float(min(1.0, k * (1 + u / excess) ** -k))
 
 
 def relevance_of(stack: Stack) -> Array:
