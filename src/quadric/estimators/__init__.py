@@ -7,7 +7,6 @@ layer with a convex loss, and `_sparse` one with few terms. `_tails` puts scalin
 estimator.
 """
 
-from quadric.estimators._auto_choice import are_kinds as are_kinds, hidden_sizes as hidden_sizes
 from quadric.estimators._data import scale_outputs
 from quadric.estimators._logistic import QuadraticLogisticRegression
 from quadric.estimators._networks import (
@@ -15,6 +14,7 @@ from quadric.estimators._networks import (
     QuadraticClassifier,
     QuadraticRegressor,
 )
+from quadric.estimators._parameters import are_kinds as are_kinds, hidden_sizes as hidden_sizes
 from quadric.estimators._sparse import (
     SparsePath,
     SparseQuadraticClassifier,

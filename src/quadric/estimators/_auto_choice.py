@@ -1,4 +1,4 @@
-"""What 'auto' stands for: the solver, and the shape and penalty chosen on held-out samples.
+"""What 'auto' stands for: the shape and the penalty, chosen on held-out samples.
 
 The candidates and the constants were chosen by `python -m benchmarks.defaults`.
 """
@@ -12,14 +12,18 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from quadric.checks import Array
-from quadric.core import LAYERS, Stack
-from quadric.estimators._data import LBFGS_SAMPLES, PAUSED, REPEATED_UP_TO
-from quadric.estimators._parameters import NetworkParameters
+from quadric.core import Stack
+from quadric.estimators._data import PAUSED, REPEATED_UP_TO
+from quadric.estimators._parameters import (
+    HIDDEN,
+    NetworkParameters,
+    hidden_sizes,
+    layer_shapes,
+)
 from quadric.training import Options, Samples, TrainingState, train
 
 # ---- candidates ------------------------------------------------------------------------------
 
-HIDDEN = (32,)
 STOCHASTIC_ALPHA = 1e-4
 # With 'lbfgs', one of these shapes and penalties is chosen on held-out samples (`choose`).
 SHAPES: tuple[tuple[tuple[int, ...], str], ...] = (
@@ -67,57 +71,6 @@ class Candidate(NamedTuple):
     def __str__(self) -> str:
         *hidden, (kind, _) = self.layers
         return "".join(f"{width} hidden, " for _, width in hidden) + f"{kind} output"
-
-
-def hidden_sizes(parameters: NetworkParameters) -> tuple[int, ...] | None:
-    """Return the widths of the hidden layers, or None if 'auto' chooses them."""
-    given, kinds = parameters.hidden_layer_sizes, parameters.layer_kinds
-    if isinstance(given, str):
-        # a kind for each layer fixes the number of layers
-        chosen = isinstance(kinds, str) and kinds == "auto"
-        return None if chosen else HIDDEN if given == "auto" else ()
-    sizes = given if isinstance(given, (list, tuple)) else np.atleast_1d(np.asarray(given))
-    for size in sizes:
-        if not isinstance(size, (int, np.integer)) or isinstance(size, bool) or size <= 0:
-            raise ValueError(f"hidden_layer_sizes must be > 0, got {given!r:.100}.")
-    return tuple(int(size) for size in sizes)
-
-
-def are_kinds(given: Any) -> bool:
-    """Whether `given` is a sequence of strings."""
-    several = isinstance(given, (list, tuple)) or (isinstance(given, np.ndarray) and given.ndim)
-    return bool(several) and all(isinstance(kind, str) for kind in given)
-
-
-def layer_shapes(given: Any, hidden: Sequence[int], n_outputs: int) -> list[tuple[str, int]]:
-    """Return (kind, neurons) of each layer for the parameter `layer_kinds`.
-
-    'auto' means linear hidden layers and a quadratic output layer.
-    """
-    sizes, kinds = [*hidden, n_outputs], given
-    if isinstance(kinds, str):
-        auto = ["linear"] * len(hidden) + ["quadratic"]
-        kinds = auto if kinds == "auto" else [kinds] * len(sizes)
-    if not are_kinds(kinds) or len(kinds) != len(sizes) or not LAYERS.keys() >= set(kinds):
-        known = ", ".join(map(repr, LAYERS))
-        raise ValueError(
-            f"layer_kinds must be 'auto', one of {known}, or a sequence of them of length "
-            f"{len(sizes)} (hidden layers and output). Got {given!r} instead."
-        )
-    return list(zip(kinds, sizes, strict=True))
-
-
-def solver_for(parameters: NetworkParameters, n_samples: int, *, incremental: bool) -> str:
-    """Return the solver; 'auto' is 'adam' whenever batches are needed.
-
-    It is also 'adam' for many samples, unless the shape is chosen: then most of the work is done on
-    some of the samples.
-    """
-    if parameters.solver != "auto":
-        return parameters.solver
-    batches = incremental or parameters.early_stopping or parameters.batch_size != "auto"
-    many = n_samples > LBFGS_SAMPLES and hidden_sizes(parameters) is not None
-    return "adam" if batches or many else "lbfgs"
 
 
 def candidates(

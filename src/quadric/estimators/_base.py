@@ -20,8 +20,6 @@ from quadric.estimators._auto_choice import (
     Choice,
     candidates,
     choose,
-    hidden_sizes,
-    solver_for,
 )
 from quadric.estimators._data import FitData, Problem
 from quadric.estimators._fitted_attributes import FittedAttributes
@@ -31,7 +29,12 @@ from quadric.estimators._messages import (
     warn_not_converged,
     warn_user,
 )
-from quadric.estimators._parameters import IfIncremental, NetworkParameters
+from quadric.estimators._parameters import (
+    IfIncremental,
+    NetworkParameters,
+    hidden_sizes,
+    solver_for,
+)
 from quadric.network import Network
 from quadric.training import Architecture, History, Options, Samples, TrainingState, train
 

@@ -1,6 +1,6 @@
-"""The parameters of the network estimators, and when `partial_fit` exists."""
+"""The parameters of the network estimators, what they stand for, and when `partial_fit` exists."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from types import MethodType
@@ -10,12 +10,14 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, Options as AnyOf, StrOptions
 
-from quadric.core import INITIAL_VALUES
+from quadric.core import INITIAL_VALUES, LAYERS
+from quadric.estimators._data import LBFGS_SAMPLES
 
 AT_LEAST_ONE = Interval(Integral, 1, None, closed="left")
 NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
 POSITIVE = Interval(Real, 0, None, closed="neither")
 FRACTION = Interval(Real, 0, 1, closed="left")
+HIDDEN = (32,)  # the widths of the hidden layers that 'auto' stands for
 
 
 @dataclass(eq=False, repr=False)
@@ -86,6 +88,57 @@ class NetworkParameters(BaseEstimator):
         "max_fun": [AT_LEAST_ONE],
         "on_divergence": [StrOptions({"recover", "raise"})],
     }
+
+
+def hidden_sizes(parameters: NetworkParameters) -> tuple[int, ...] | None:
+    """Return the widths of the hidden layers, or None if 'auto' chooses them."""
+    given, kinds = parameters.hidden_layer_sizes, parameters.layer_kinds
+    if isinstance(given, str):
+        # a kind for each layer fixes the number of layers
+        chosen = isinstance(kinds, str) and kinds == "auto"
+        return None if chosen else HIDDEN if given == "auto" else ()
+    sizes = given if isinstance(given, (list, tuple)) else np.atleast_1d(np.asarray(given))
+    for size in sizes:
+        if not isinstance(size, (int, np.integer)) or isinstance(size, bool) or size <= 0:
+            raise ValueError(f"hidden_layer_sizes must be > 0, got {given!r:.100}.")
+    return tuple(int(size) for size in sizes)
+
+
+def are_kinds(given: Any) -> bool:
+    """Whether `given` is a sequence of strings."""
+    several = isinstance(given, (list, tuple)) or (isinstance(given, np.ndarray) and given.ndim)
+    return bool(several) and all(isinstance(kind, str) for kind in given)
+
+
+def layer_shapes(given: Any, hidden: Sequence[int], n_outputs: int) -> list[tuple[str, int]]:
+    """Return (kind, neurons) of each layer for the parameter `layer_kinds`.
+
+    'auto' means linear hidden layers and a quadratic output layer.
+    """
+    sizes, kinds = [*hidden, n_outputs], given
+    if isinstance(kinds, str):
+        auto = ["linear"] * len(hidden) + ["quadratic"]
+        kinds = auto if kinds == "auto" else [kinds] * len(sizes)
+    if not are_kinds(kinds) or len(kinds) != len(sizes) or not LAYERS.keys() >= set(kinds):
+        known = ", ".join(map(repr, LAYERS))
+        raise ValueError(
+            f"layer_kinds must be 'auto', one of {known}, or a sequence of them of length "
+            f"{len(sizes)} (hidden layers and output). Got {given!r} instead."
+        )
+    return list(zip(kinds, sizes, strict=True))
+
+
+def solver_for(parameters: NetworkParameters, n_samples: int, *, incremental: bool) -> str:
+    """Return the solver; 'auto' is 'adam' whenever batches are needed.
+
+    It is also 'adam' for many samples, unless the shape is chosen: then most of the work is done on
+    some of the samples.
+    """
+    if parameters.solver != "auto":
+        return parameters.solver
+    batches = incremental or parameters.early_stopping or parameters.batch_size != "auto"
+    many = n_samples > LBFGS_SAMPLES and hidden_sizes(parameters) is not None
+    return "adam" if batches or many else "lbfgs"
 
 
 class UnavailableMethodError(AttributeError, ValueError):
