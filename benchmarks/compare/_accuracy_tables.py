@@ -15,8 +15,8 @@ TEST_SHARE = 0.2
 NEAR = 0.005  # accuracies that differ less count as equal
 COSTS = {
     "parameters": "numbers stored",
-    "fit_seconds": "fit, s",
-    "predict_microseconds": "predict, µs per row",
+    "fit_seconds": "fit, CPU s",
+    "predict_microseconds": "predict, CPU µs per row",
 }
 TREES = ("boosted trees", "explainable boosting")
 POLYNOMIAL = ("QDA", "poly-2 logistic", "SVC, poly 2")

@@ -3,8 +3,10 @@
 python -m benchmarks compare --quick
 python -m benchmarks compare sgd layers --out results/comparison
 python -m benchmarks compare --resume        the sections that results/comparison lacks
+python -m benchmarks compare --resume --minutes 5
 
-Each section is written as soon as it is measured, so a run that is interrupted can be resumed.
+Each section, and each data set of the accuracy, is written as soon as it is measured, so a run that
+is interrupted can be resumed.
 """
 
 from __future__ import annotations
@@ -12,7 +14,8 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +27,8 @@ from benchmarks.compare._sections import SECTIONS
 from benchmarks.compare._tables import section_tables
 
 COMMITTED = Path("results") / "comparison"
+Sections = dict[str, dict[str, Any]]
+Piece = tuple[str, str | None]  # a section, and one of its pieces or all of it
 
 
 def file_name(*, quick: bool) -> str:
@@ -43,6 +48,9 @@ def main(arguments: Sequence[str]) -> None:
         help=f"run only sections that were not measured at this commit; writes to {COMMITTED}, "
         "unless --out names another directory",
     )
+    parser.add_argument(
+        "--minutes", type=float, help="begin no section and no data set after this time"
+    )
     options = parser.parse_args(arguments)
     names = wanted(options.sections, quick=options.quick)
     directory = options.out or (COMMITTED if options.resume else None)
@@ -54,13 +62,18 @@ def main(arguments: Sequence[str]) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / file_name(quick=options.quick)
     kept = read(path) if path.exists() else {}
+    work = pieces_of(names)
     if options.resume:
-        done = [name for name in names if name in kept and at_commit(kept[name], about)]
-        names = [name for name in names if name not in done]
-        console.print(f"measured before: {', '.join(done) or 'none'}")
-        console.print(f"to be measured: {', '.join(names) or 'none'}, about {minutes(names)}\n")
-    for name, found in measured(names, quick=options.quick, console=console, about=about):
-        kept = merge(kept, {name: found})
+        done = [piece for piece in work if is_measured(piece, kept, about)]
+        work = [piece for piece in work if piece not in done]
+        console.print(f"measured before: {listed(done)}\nto be measured: {listed(work)}\n")
+    end = time.monotonic() + 60 * options.minutes if options.minutes else float("inf")
+    for place, piece in enumerate(work):
+        if place and time.monotonic() > end:
+            console.print(f"still to be measured: {listed(work[place:])}")
+            return
+        one = measured(piece, quick=options.quick, console=console, about=about)
+        kept = merge(kept, one, about)
         write(path, kept)
         console.print(f"{path}\n")
 
@@ -75,8 +88,26 @@ def wanted(names: Sequence[str], *, quick: bool) -> list[str]:
     return list(names) or [name for name in SECTIONS if SECTIONS[name].quick or not quick]
 
 
-def minutes(names: Sequence[str]) -> str:
-    return f"{sum(SECTIONS[name].minutes for name in names):.0f} minutes in a full run"
+def pieces_of(names: Sequence[str]) -> list[Piece]:
+    return [(name, piece) for name in names for piece in SECTIONS[name].pieces()]
+
+
+def listed(work: Sequence[Piece]) -> str:
+    """The pieces in words, and the time that a full run takes for them."""
+    counts = Counter(name for name, _ in work)
+    minutes = sum(
+        SECTIONS[name].minutes * count / len(SECTIONS[name].pieces())
+        for name, count in counts.items()
+    )
+    texts = [
+        name if count == 1 else f"{name} ({count} data sets)" for name, count in counts.items()
+    ]
+    return f"{', '.join(texts)}, about {minutes:.0f} minutes in a full run" if texts else "none"
+
+
+def is_measured(piece: Piece, kept: Sections, about: dict[str, Any]) -> bool:
+    name, part = piece
+    return name in kept and at_commit(kept[name], about) and part in kept[name]["pieces"]
 
 
 def at_commit(found: dict[str, Any], about: dict[str, Any]) -> bool:
@@ -87,27 +118,29 @@ def at_commit(found: dict[str, Any], about: dict[str, Any]) -> bool:
 
 def compare(
     names: Sequence[str], *, quick: bool, console: Console, about: dict[str, Any]
-) -> dict[str, Any]:
+) -> Sections:
     """Measure the sections one after the other and print their tables; return everything."""
-    found = dict(measured(names, quick=quick, console=console, about=about))
+    found: Sections = {}
+    for piece in pieces_of(names):
+        found = merge(found, measured(piece, quick=quick, console=console, about=about), about)
     total = sum(section["seconds"] for section in found.values())
     console.print(f"{len(found)} sections in {total:.0f} s")
     return found
 
 
-def measured(
-    names: Sequence[str], *, quick: bool, console: Console, about: dict[str, Any]
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each section when it has been measured, with the facts about the run."""
-    for name in names:
-        console.print(f"[bold]{name}[/bold] ...")
-        start = time.perf_counter()
-        found = measure(name, quick=quick)
-        found |= {"about": about, "seconds": time.perf_counter() - start}
+def measured(piece: Piece, *, quick: bool, console: Console, about: dict[str, Any]) -> Sections:
+    """Measure a section or a piece of it and print its tables; add the facts about the run."""
+    name, part = piece
+    console.print(f"[bold]{name}[/bold]{f', {part}' if part else ''} ...")
+    start = time.perf_counter()
+    found = measure(name, quick=quick, piece=part)
+    found |= {"about": about, "seconds": time.perf_counter() - start, "pieces": [part]}
+    found["missing"] = [other for other in SECTIONS[name].pieces() if other != part]
+    if part is None:
         for table in section_tables(SECTIONS[name].load(), found):
             console.print(f"{table.title}: see the page" if table.wide else table.rich())
-        console.print(f"{found['seconds']:.0f} s\n")
-        yield name, found
+    console.print(f"{found['seconds']:.0f} s\n")
+    return {name: found}
 
 
 def write(path: Path, sections: dict[str, Any]) -> None:
@@ -121,7 +154,24 @@ def read(path: Path) -> dict[str, Any]:
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def merge(before: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
-    """Replace the sections that were measured again, and keep the order of SECTIONS."""
-    sections = before | found
+def merge(before: Sections, found: Sections, about: dict[str, Any]) -> Sections:
+    """Add what was measured: pieces to those of the same commit; other sections are replaced."""
+    sections = dict(before)
+    for name, new in found.items():
+        old = before.get(name)
+        if old and new["pieces"] != [None] and at_commit(old, about):
+            new = joined(old, new, SECTIONS[name].pieces())
+        sections[name] = new
     return {name: sections[name] for name in SECTIONS if name in sections}
+
+
+def joined(old: dict[str, Any], new: dict[str, Any], order: Sequence[str | None]) -> dict[str, Any]:
+    """Return a section with the rows of both, in the order of its pieces."""
+    rows = [row for row in old["rows"] if row["data"] not in new["pieces"]] + new["rows"]
+    pieces = {*old["pieces"], *new["pieces"]}
+    return new | {
+        "rows": sorted(rows, key=lambda row: order.index(row["data"])),
+        "seconds": old["seconds"] + new["seconds"],
+        "pieces": [piece for piece in order if piece in pieces],
+        "missing": [piece for piece in order if piece not in pieces],
+    }

@@ -30,7 +30,7 @@ EXACT = 1e-9  # the tolerance of the two fits that find the optimum
 STEPS = 10_000
 SLOW, FEW_INPUTS = ("poly-2, newton-cholesky", "poly-2, saga", "poly-2, SGDClassifier"), 40
 LARGEST_HESSIAN = 5000  # coefficients; more than this takes gigabytes
-PATIENCE = 60.0  # seconds; a contender whose fits are not close by then is left out
+PATIENCE = 30.0  # seconds; a contender whose fits are not close by then is left out
 NOTES = (
     "The objective is the total training loss plus ||coefficients||²/2 (C = 1), without a penalty "
     "on the intercept, for standardized inputs, in float64 and with one thread. All except quadric "
@@ -41,7 +41,7 @@ NOTES = (
     "objective of quadric and lbfgs with a tolerance of 1e-9, which must agree within 0.01 %. A "
     "solver that comes close with no tolerance is left out, with the distance of its best fit. "
     "Solvers may take 10 000 iterations, saga and SGDClassifier 1000, and no fit begins "
-    "after 60 s.",
+    "after 30 s.",
 )
 Data = tuple[np.ndarray, np.ndarray]
 Make = Callable[[float], Any]  # a model with this tolerance
@@ -84,7 +84,7 @@ def run(*, quick: bool) -> dict[str, Any]:
         if len(np.unique(y)) > 2 and "poly-2, SGDClassifier" in far:
             far["poly-2, SGDClassifier"] += "; another objective: one-vs-rest"
         fits = {who: partial(model.fit, X, y) for who, model in models.items()}
-        how = {"rounds": 5, "budget": 2.0, "fewest": 2} if quick else {"rounds": 11, "budget": 90.0}
+        how = {"rounds": 5, "budget": 2.0, "fewest": 2} if quick else {"rounds": 11, "budget": 45.0}
         found = seconds_by_round(fits, **how)
         cases.append(case_of(name, found, remarks=remarks, left_out=left_out | far))
     return {"cases": to_json(cases), "skipped": skipped(["skglm"])}

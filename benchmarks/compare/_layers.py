@@ -43,7 +43,7 @@ def run(*, quick: bool) -> dict[str, Any]:
             too_slow = work > BILINEAR_LIMIT
             left_out["nn.Bilinear"] = "many seconds per pass" if too_slow else "only in a full run"
         check_equal([one_pass() for one_pass in passes.values()])
-        rounds, budget = (9, 1.0) if quick else (31, 30.0)
+        rounds, budget = (9, 1.0) if quick else (31, 12.0)
         seconds = seconds_by_round(passes, rounds=rounds, at_least=2e-2, budget=budget)
         arrays = {OURS: seconds.pop(ARRAYS)}
         if JAX in seconds:

@@ -76,6 +76,11 @@ def problems(found: dict[str, Any], full: dict[str, Any]) -> list[str]:
     commits = dict.fromkeys(result["about"]["commit"] for result in found.values())
     missing = [name for name in SECTIONS if name not in found]
     quick = [name for name in found if name not in full]
+    lacking = [
+        f"{name} lacks {', '.join(result['missing'])}"
+        for name, result in full.items()
+        if result.get("missing")
+    ]
     return [
         text
         for text, applies in {
@@ -83,6 +88,7 @@ def problems(found: dict[str, Any], full: dict[str, Any]) -> list[str]:
             > 1,
             f"only a quick run has {', '.join(quick)}": quick,
             f"no run has {', '.join(missing)}": missing,
+            "; ".join(lacking): lacking,
         }.items()
         if applies
     ]

@@ -1,4 +1,4 @@
-"""Run one section in a process of its own: `python -m benchmarks.compare._process NAME FILE`.
+"""Run one section, or a piece, in a process of its own: `python -m benchmarks.compare._process`.
 
 The environment limits the threads of every library before it is imported. The process also keeps
 to as many cores, because JAX has no setting for the number of its threads.
@@ -18,23 +18,24 @@ from benchmarks.compare._sections import SECTIONS
 from benchmarks.two_checkouts import HERE, THREAD_VARIABLES
 
 
-def measure(name: str, *, quick: bool) -> dict[str, Any]:
+def measure(name: str, *, quick: bool, piece: str | None = None) -> dict[str, Any]:
     """Start the process, wait for it and return its results."""
     threads = str(SECTIONS[name].threads)
     environment = os.environ | dict.fromkeys(THREAD_VARIABLES, threads)
     with tempfile.TemporaryDirectory() as directory:
         file = Path(directory) / "found.json"
+        options = {"quick": quick} | ({"piece": piece} if piece else {})
         command = [sys.executable, "-m", "benchmarks.compare._process", name, str(file)]
-        command += ["--quick"] if quick else []
+        command.append(json.dumps(options))
         subprocess.run(command, env=environment, cwd=HERE, check=True)
         return json.loads(file.read_text(encoding="utf-8"))
 
 
-def main(name: str, file: str, *options: str) -> None:
+def main(name: str, file: str, options: str) -> None:
     section = SECTIONS[name]
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-section.threads :])
-    found = section.load().run(quick="--quick" in options)
+    found = section.load().run(**json.loads(options))
     Path(file).write_text(json.dumps(found), encoding="utf-8")
 
 

@@ -2,7 +2,8 @@
 
 A module of a section has TITLE and NOTES, ``run(quick=...)``, which returns plain data, and either
 UNIT and PER_SECOND, if the data are timings of contenders, or ``tables(found)`` and
-``rival(found)``, a sentence about the strongest rival.
+``rival(found)``, a sentence about the strongest rival. A module with ``pieces()``, the names of
+data sets, can be measured in pieces: ``run(quick=..., piece=...)`` returns the rows of one.
 """
 
 from __future__ import annotations
@@ -29,6 +30,11 @@ class Section(NamedTuple):
 
     def load(self) -> Any:
         return importlib.import_module(f"benchmarks.compare.{self.module}")
+
+    def pieces(self) -> list[str | None]:
+        """The pieces in which the section can be measured; None stands for all of it."""
+        module = self.load()
+        return module.pieces() if hasattr(module, "pieces") else [None]
 
 
 SECTIONS = {

@@ -58,7 +58,7 @@ NOTES = (
 def run(*, quick: bool) -> dict[str, Any]:
     X, Y = make_data()
     X = X.toarray()
-    rounds, budget = (9, 6.0) if quick else (25, 60.0)
+    rounds, budget = (9, 6.0) if quick else (25, 30.0)
     cases = []
     for kind in KINDS:
         start = make_network(kind)

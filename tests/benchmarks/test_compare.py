@@ -9,7 +9,18 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
-from benchmarks.compare import _check, _command, _fits, _images, _layers, _peers, _sgd, _sgd_peers
+from benchmarks.compare import (
+    _accuracy,
+    _check,
+    _command,
+    _fits,
+    _images,
+    _layers,
+    _page,
+    _peers,
+    _sgd,
+    _sgd_peers,
+)
 from benchmarks.compare._accuracy import real_sets
 from benchmarks.compare._accuracy_tables import Scores, losses, reason
 from benchmarks.compare._classifiers import CLASSIFIERS
@@ -296,16 +307,17 @@ def run(monkeypatch, tmp_path):
     def run(*arguments, commit="abc", fails=()):
         measured = []
 
-        def measure(name, quick):
-            if name in fails:
+        def measure(name, quick, piece):
+            if name in fails or piece in fails:
                 raise KeyboardInterrupt
-            measured.append(name)
-            return {"cases": []}
+            measured.append(piece or name)
+            return {"cases": []} if piece is None else {"rows": [{"data": piece}]}
 
         about = {"machine": "here", "python": "3", "commit": commit}
         monkeypatch.setattr(_command, "measure", measure)
         monkeypatch.setattr(_command, "section_tables", lambda module, found: [])
         monkeypatch.setattr(_command, "description", lambda: about)
+        monkeypatch.setattr(_accuracy, "pieces", lambda: ["iris", "wine"])
         _command.main([*arguments, "--out", str(tmp_path)])
         return measured
 
@@ -316,9 +328,22 @@ def test_an_interrupted_run_is_resumed_where_it_stopped(run, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         run("--resume", fails=["fits"])
     assert list(_command.read(tmp_path / "full.json")) == ["sgd", "layers", "layers-2-threads"]
-    assert run("--resume") == list(SECTIONS)[3:]
-    assert list(_command.read(tmp_path / "full.json")) == list(SECTIONS)
+    with pytest.raises(KeyboardInterrupt):
+        run("--resume", fails=["wine"])
+    found = _command.read(tmp_path / "full.json")
+    assert found["accuracy"]["rows"] == [{"data": "iris"}]
+    assert _page.problems(found, found)[-1] == "accuracy lacks wine"
+    assert run("--resume") == ["wine", *list(SECTIONS)[5:]]
+    found = _command.read(tmp_path / "full.json")
+    assert list(found) == list(SECTIONS)
+    assert found["accuracy"]["rows"] == [{"data": "iris"}, {"data": "wine"}]
+    assert not _page.problems(found, found)
     assert run("--resume") == []
+
+
+def test_a_run_of_some_minutes_begins_nothing_later(run):
+    assert run("--resume", "--minutes", "1e-9") == ["sgd"]
+    assert run("--resume", "--minutes", "1e-9") == ["layers"]
 
 
 def test_sections_of_another_commit_or_with_changes_are_measured_again(run):
