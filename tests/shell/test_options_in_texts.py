@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from sklearn.naive_bayes import GaussianNB
 
-from quadric import Network, set_config
+from quadric import Network, QuadraticLogisticRegression, set_config, with_scaling
 from quadric.apps.shell.commands._console import OPTIONS, as_options
+from quadric.certify import radius
 from quadric.datasets import DatasetError, download
 from quadric.explain import explain, spectrum
 from quadric.plotting import plot_boundaries
@@ -30,6 +31,8 @@ def texts(tmp_path, monkeypatch):
     (tmp_path / "mnist" / "t10k-labels-idx1-ubyte").write_bytes(b"bad")
     X = np.random.default_rng(0).normal(size=(402, 2))
     many = GaussianNB().fit(X, np.arange(402) // 2)
+    long_tails = with_scaling(QuadraticLogisticRegression(), tails="power")
+    long_tails.fit(np.exp(X), X[:, 0] > 0)
     large = Network.create(300, [("quadratic", 2, "softmax")], rng=0)
     set_config(max_memory=2**24)
     try:
@@ -45,6 +48,7 @@ def texts(tmp_path, monkeypatch):
             HIDDEN
         ).note: "train with `quadric train --equation`. The equations in h1 ... h3, the "
         "activations of the hidden layer, are in `classes` (--json).",
+        error_of(radius, long_tails, np.exp(X)): "Fit with --tails keep instead.",
         error_of(plot_boundaries, many, X): "Choose some of them with --classes.",
         too_large: "Give a number as --top.",
         str(explain(WIDE)): "smaller terms; use --all for more)  ",

@@ -55,6 +55,7 @@ from quadric.models import (
     Operation,
     Ordinal,
     PartlyAffine,
+    Power,
     Select,
     affine_map,
     fold_layers,
@@ -246,9 +247,10 @@ def _check_branches(
         encodes = kinds & {OneHot, Ordinal} and kinds <= {OneHot, Ordinal, Impute, Select, Affine}
         if kept & set(columns) and not encodes:
             shown = ", ".join(sorted(kind.__name__ for kind in kinds))
+            advice = " Fit with tails='keep' instead." if Power in kinds else ""
             raise ValueError(
                 "the steps before the model must be affine or encode categories. A branch of "
-                f"{step} does neither ({shown}). {space.note()}"
+                f"{step} does neither ({shown}).{advice} {space.note()}"
             )
     uses = Counter(int(column) for branch in whole.branches for column in branch.columns)
     for name, (source, column) in zip(space.names, parts.origins, strict=True):

@@ -35,6 +35,7 @@ OPTIONS = {
         r"quadric data fetch \1 --data-dir \2 --force"
     ),
     r"hidden_layer_sizes=\(\)": "`quadric train --equation`",
+    r"tails='keep'": "--tails keep",
     r"explain\(model, X\)": "quadric explain MODEL DATA",
     r"classes=\[\.\.\.\]": "--classes",
     r"in `classes`": "in `classes` (--json)",
