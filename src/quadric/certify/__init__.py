@@ -6,10 +6,21 @@ writes the class scores as quadratic functions. `_radius.py` finds the nearest r
 distances and proven bounds. `_lower_bounds.py` is for networks that do not fold to one layer.
 `_counterfactual.py` finds and verifies counterfactuals within bounds, with the faces of the box in
 `_box_faces.py`. `_row_and_changes.py` writes them into the user's data, and describes them.
+`_flips.py` has the probabilities that noise changes a class.
 """
 
 from quadric.certify._counterfactual import Counterfactual, counterfactual
+from quadric.certify._flips import FlipProbabilities, flip_probability, largest_noise
 from quadric.certify._radius import Radii, radius
 from quadric.certify._row_and_changes import Change
 
-__all__ = ["Change", "Counterfactual", "Radii", "counterfactual", "radius"]
+__all__ = [
+    "Change",
+    "Counterfactual",
+    "FlipProbabilities",
+    "Radii",
+    "counterfactual",
+    "flip_probability",
+    "largest_noise",
+    "radius",
+]

@@ -262,7 +262,12 @@ def _check_branches(
 
 
 def steps_of(change: AffineMap, free: Array, sizes: Array) -> AffineMap:
-    """The linear part of a map, from steps in the free coordinates in units of `sizes`."""
+    """The linear part of a map, from steps in the free coordinates in units of `sizes`.
+
+    `sizes` may also be a matrix that maps steps to those of the free coordinates.
+    """
+    if sizes.ndim == 2:
+        return AffineMap(change.matrix[:, free] @ sizes, np.zeros(len(change.t)))
     if change.A.ndim == 1 and len(free) == len(sizes):
         return AffineMap(change.A * sizes, np.zeros(len(change.t)))
     return AffineMap(change.matrix[:, free] * sizes[free], np.zeros(len(change.t)))

@@ -176,7 +176,7 @@ def radius(
     blocks = [slice(start, start + count) for start in range(0, len(points), count)]
     pairs = search.prepare() if isinstance(search, Search) else []
     calls = [partial(search.run, points[rows], nearest.part(rows)) for rows in blocks]
-    _run({"pair of classes": pairs, "block of rows": calls}, progress)
+    run_in_threads({"pair of classes": pairs, "block of rows": calls}, progress)
     if all_held:
         nearest.distance[:], nearest.becomes[:] = np.inf, predicted
         nearest.radius[:] = np.where(nearest.radius > 0, np.inf, 0.0)
@@ -193,7 +193,7 @@ def radius(
     )
 
 
-def _run(
+def run_in_threads(
     stages: Mapping[str, Sequence[Callable[[], Any]]],
     progress: Callable[[float, float, str], object] | None,
 ) -> None:
@@ -466,7 +466,7 @@ class Search:
     free : array of int
         The coordinates that may change.
     sizes : array
-        The unit of length along each coordinate.
+        The unit of length along each coordinate, or a matrix that maps steps to the free ones.
     """
 
     def __init__(self, scores: Scores, free: Array, sizes: Array) -> None:
@@ -477,7 +477,7 @@ class Search:
         self.stretch = float(largest) * (1 + 1e-6)
         # rounding errors of products with A grow with |A|, whose norm can be larger than that of A
         self.size_A = self.stretch if A.ndim == 1 else float(norm(A)) * SLACK
-        self.spread = float(norm(steps_of(scores.rounding.absolute, free, sizes).A)) * SLACK
+        self.spread = float(norm(steps_of(scores.rounding.absolute, free, np.abs(sizes)).A)) * SLACK
         self.sizes_Q = norm(scores.Q, axis=(1, 2))
         self.sizes_W = norm(scores.W, axis=1)
         K = len(scores.b)
@@ -510,15 +510,15 @@ class Search:
 
     def run(self, X: Array, nearest: Nearest) -> None:
         """Find the nearest changes of class for a block of rows, whose class is known."""
-        block = self._block(X)
+        block = self.block(X)
         for c in np.unique(nearest.predicted).tolist():
             self._visit_rivals(c, np.flatnonzero(nearest.predicted == c), block, nearest)
 
     def tie(self, X: Array, c: int, k: int) -> Distances:
         """The distances to the tie of classes c and k; 0 where class k has the higher score."""
-        return distances(self.spectrum(c, k), self._block(X).tie(c, k, np.arange(len(X))))
+        return distances(self.spectrum(c, k), self.block(X).tie(c, k, np.arange(len(X))))
 
-    def _block(self, X: Array) -> Problems:
+    def block(self, X: Array) -> Problems:
         """The scores of all classes at a block of rows, with bounds on all errors."""
         scores, Q, w = self.scores, self.sizes_Q, self.sizes_W
         u, size = scores.change.apply(X), scores.rounding.size(X)

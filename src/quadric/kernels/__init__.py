@@ -23,6 +23,7 @@ __all__ = ["roundings", "watch_compilation"]
 _NAMES = {
     "_announcement": ("watch_compilation",),
     "_block_descent": ("block_descent",),
+    "_chi_square": ("chi_square_below",),
     "_activations_and_losses": ("apply_elementwise",),
     "_compiling": ("JIT_ALLOWED",),
     "_lanes": ("UNIT_BYTES",),

@@ -26,6 +26,8 @@ OPTIONS: Any = {"nogil": True, "fastmath": FASTMATH, "error_model": "numpy"}
 INTERNAL: Any = OPTIONS | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 block = numba.njit(**INTERNAL)
 inline = numba.njit(forceinline=True, **INTERNAL)
+# without fastmath, for functions that bound their own rounding errors
+strict = numba.njit(**INTERNAL | {"fastmath": False})
 
 JIT_ALLOWED = not numba.config.DISABLE_JIT  # type: ignore[attr-defined]
 
@@ -137,8 +139,8 @@ class EntryPoint:
     It flushes denormal numbers to zero.
     """
 
-    def __init__(self, function):
-        self.function = _with_loop(_run_flushed, block(function), function)
+    def __init__(self, function, compiler=block):
+        self.function = _with_loop(_run_flushed, compiler(function), function)
         self.uncached = numba.njit(**OPTIONS)(self.function)
         self.compiled = {}  # functions by dtypes
 
@@ -171,6 +173,11 @@ class EntryPoint:
             return numba.njit(cache=True, **OPTIONS)(function)
         except (RuntimeError, OSError):  # no writable cache directory, or no source file
             return self.uncached
+
+
+def strict_entry_point(function):
+    """Return the entry point of a function that is compiled without fastmath."""
+    return EntryPoint(function, strict)
 
 
 class SharedLoop:
