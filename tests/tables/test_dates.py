@@ -14,7 +14,7 @@ from quadric.apps.shell.tables._typical_rows import typical_rows
 from quadric.certify import counterfactual
 from quadric.errors import TableError
 from quadric.explain import explain
-from quadric.models import date_parts
+from quadric.models import date_parts, typical_text
 from tests.support.commands import command
 from tests.support.tables import schema_of, write
 
@@ -63,6 +63,15 @@ def test_the_parts_are_those_of_the_local_time_and_the_days_those_of_utc():
 )
 def test_other_text_is_not_a_date(text):
     assert all(date_parts(text, order) is None for order in ("ymd", "dmy", "mdy", "name"))
+
+
+def test_the_typical_date_is_the_one_in_the_middle():
+    texts = ["2024-02-01", "2022-01-31", "2023-03-05", "2022-01-31", "2024-05-06"]
+    assert typical_text(texts) == "2023-03-05"
+    assert typical_text(["05/03/2023", "31/01/2022", "01/02/2024"]) == "05/03/2023"
+    assert typical_text(["10:30", "9:15", "9:15", "22:00", "11:00"]) == "10:30"
+    assert typical_text(["2024-02-01", "2022-01-31", "soon", "soon"]) == "soon"
+    assert typical_text(["b", "a", "b", 1]) == "b"
 
 
 def dated(tmp_path, texts, batch=10**6, name="when", **options):

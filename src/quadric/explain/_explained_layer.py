@@ -228,7 +228,7 @@ def meaning(selected: ExplainedLayer, target: str) -> str:
     if last == "logistic" and two_classes:
         no, yes = selected.labels[-2:]
         return (
-            f"z = log(p({yes}) / p({no})). A positive term speaks for {yes} and a negative one for "
+            f"z = log(p({yes}) / p({no})). A positive term favors {yes} and a negative one "
             f"{no}; the model predicts {yes} where z > 0."
         )
     if selected.is_regression:

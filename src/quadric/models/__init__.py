@@ -68,6 +68,7 @@ from quadric.models._reading import (
     number_as_text,
     numbers,
     read_objects,
+    typical_text,
     without,
     written_number,
 )
@@ -134,6 +135,7 @@ __all__ = [
     "split",
     "steps_of",
     "transformed",
+    "typical_text",
     "undo_steps",
     "width_after",
     "without",

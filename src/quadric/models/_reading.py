@@ -5,6 +5,7 @@ whitespace around it.
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date
 from decimal import Decimal
@@ -418,6 +419,19 @@ def expanded(values: Values, order: str) -> Array:
             found = date_parts(value, order) if isinstance(value, str) else None
             known[value] = known[None] if found is None else found
     return np.array([known[value] for value in values], dtype=float).reshape(-1, len(PARTS))
+
+
+def typical_text(values: Sequence[Any]) -> Any:
+    """Return the date in the middle if all values are dates, otherwise the most frequent value."""
+    texts = [value for value in values if isinstance(value, str)]
+    for order in ORDERS if texts and len(texts) == len(values) else ():
+        if date_parts(texts[0], order) is not None:
+            parts = [date_parts(text, order) for text in texts]
+            times = [found[3:][::-1] for found in parts if found is not None]  # days, then hours
+            if len(times) == len(texts):
+                by_time = sorted(range(len(texts)), key=lambda i: times[i][order == "time"])
+                return texts[by_time[len(texts) // 2]]
+    return Counter(values).most_common(1)[0][0]
 
 
 # -------------------------------------------------------------------------------- errors

@@ -7,7 +7,6 @@ row.
 import itertools
 import textwrap
 import warnings
-from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -31,7 +30,7 @@ from quadric.explain import (
     written,
 )
 from quadric.geometry import Window, arcs
-from quadric.models import classes_of, input_names_of
+from quadric.models import classes_of, input_names_of, typical_text
 from quadric.network import Network
 from quadric.plotting._style import (
     BOUNDARY,
@@ -142,8 +141,8 @@ def plot_boundaries(
 ) -> Axes:
     """Draw the predicted classes in the plane of two inputs, for any number of inputs.
 
-    The other inputs are fixed at a typical row: the median of a number, and the most frequent
-    category. Of the data, the quarter of the rows that is nearest to this plane is drawn.
+    The other inputs are fixed at a typical row: the median of a number or of dates, and the most
+    frequent category. Of the data, the quarter of the rows that is nearest to this plane is drawn.
 
     Parameters
     ----------
@@ -442,9 +441,9 @@ def _scores(model: Any, X: Array) -> Array:
 def slice_model(model: Any, X: Any, inputs: Sequence[str] | None = None) -> ModelSlice:
     """Predict in the plane of two inputs, by default the two most important ones.
 
-    The other inputs are fixed at a typical row: the median of a number, and the most frequent
-    category. If a classifier predicts the same class in all of this plane, another plane is drawn;
-    see `_with_a_boundary`.
+    The other inputs are fixed at a typical row: the median of a number or of dates, and the most
+    frequent category. If a classifier predicts the same class in all of this plane, another plane
+    is drawn; see `_with_a_boundary`.
     """
     columns = InputData.of(model, X)
     names = columns.names
@@ -479,10 +478,10 @@ def slice_model(model: Any, X: Any, inputs: Sequence[str] | None = None) -> Mode
 
 
 def typical_value(columns: InputData, k: int) -> Any:
-    """The median of a number, or the most frequent category."""
+    """The median of a number or of dates, or the most frequent category."""
     numbers = columns.numbers(k)
     if numbers is None:
-        return Counter(columns.values(k).tolist()).most_common(1)[0][0]
+        return typical_text(columns.values(k).tolist())
     present = np.sort(numbers[np.isfinite(numbers)])
     return float(present[len(present) // 2])  # one of the values, so that whole numbers stay whole
 

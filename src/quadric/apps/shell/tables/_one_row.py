@@ -9,6 +9,7 @@ from quadric.apps.shell.tables._saved_model import OpenedModel, TableNetwork
 from quadric.apps.shell.tables._schema import check_inputs, features, predictable_rows
 from quadric.certify import counterfactual, radius
 from quadric.errors import TableError
+from quadric.models import typical_text
 
 
 def nearest_classes(opened: OpenedModel, number: int, most: int) -> dict[str, Any]:
@@ -67,8 +68,8 @@ def nearest_classes(opened: OpenedModel, number: int, most: int) -> dict[str, An
 def effects_of_row(opened: OpenedModel, number: int) -> dict[str, Any]:
     """Explain one row of a table by setting one input at a time to its typical value.
 
-    This works for every model. The typical value is the median of the table's numbers, or the most
-    frequent text. A classifier whose network does not fold also has a certified radius.
+    This works for every model. The typical value is the median of the table's numbers or dates, or
+    the most frequent text. A classifier whose network does not fold also has a certified radius.
 
     Parameters
     ----------
@@ -161,7 +162,10 @@ def _row_of(opened: OpenedModel, number: int) -> tuple[pl.DataFrame, pl.DataFram
 
 
 def _typical(column: pl.Series) -> Any:
-    """Return the median of numbers (one of them), or the most frequent text; None if all miss."""
+    """Return the median of numbers or dates (one of them), or the most frequent text.
+
+    None if all values are missing.
+    """
     present = column.drop_nulls()
     if column.dtype.is_float():
         present = present.drop_nans()
@@ -169,7 +173,7 @@ def _typical(column: pl.Series) -> Any:
         return None
     if column.dtype.is_numeric():
         return present.quantile(0.5, "nearest")
-    return present.mode().sort()[0]
+    return typical_text(present.to_list())
 
 
 def _holds_integers(column: pl.Series) -> bool:

@@ -37,16 +37,16 @@ from quadric.apps.shell.tables._threshold import Threshold
 from quadric.checks import Array
 from quadric.errors import TableError
 from quadric.models import ModelView, classes_of
-from quadric.utils import counted, listed, replacing, visible
+from quadric.utils import counted, listed, replacing, rounded, visible
 
 if TYPE_CHECKING:
     from quadric.certify import Radii
 
 NUMBERS_AT_ONCE = 2**24  # maximum number of entries in the dense input matrix of one batch
-FORMS = {
-    "accuracy": "accuracy {:.3f}",
-    "R²": "R² {:.3f}",
-    "mean_absolute_error": "mean absolute error {:.4g}",
+TEXTS: dict[str, Callable[[float], str]] = {
+    "accuracy": "accuracy {:.3f}".format,
+    "R²": "R² {:.3f}".format,
+    "mean_absolute_error": lambda error: f"mean absolute error {rounded(error)}",
 }
 SHARES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9)  # quantiles of the radii that the summary shows
 OUTSIDE = "outside_range"  # column with the names of inputs outside the range in training
@@ -183,7 +183,7 @@ class Predicted:
         )
         if scores := self.scores:
             rows, target = counted(self.scored, "row"), self.schema.target
-            texts = [form.format(scores[name]) for name, form in FORMS.items() if name in scores]
+            texts = [text(scores[name]) for name, text in TEXTS.items() if name in scores]
             notes.append(f"Scores on {rows} with a value for {target!r}: {', '.join(texts)}.")
         return notes
 
