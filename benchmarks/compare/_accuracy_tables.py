@@ -15,8 +15,8 @@ TEST_SHARE = 0.2
 NEAR = 0.005  # accuracies that differ less count as equal
 COSTS = {
     "parameters": "numbers stored",
-    "fit_seconds": "fit, CPU s",
-    "predict_microseconds": "predict, CPU µs per row",
+    "fit_seconds": "fit, {clock}s",
+    "predict_microseconds": "predict, {clock}µs per row",
 }
 TREES = ("boosted trees", "explainable boosting")
 POLYNOMIAL = ("QDA", "poly-2 logistic", "SVC, poly 2")
@@ -31,6 +31,7 @@ class Scores:
         self.sets = list(dict.fromkeys(data for data, _ in self.rows))
         self.models = list(dict.fromkeys(model for _, model in self.rows))
         self.peers = [model for model in self.models if not model.startswith(OURS)]
+        self.clock = found.get("clock", "")  # of the times: that of the CPU, or of the wall
         self.kinds = [model for model in self.models if model.startswith(f"{OURS}: ")]
 
     def matrix(self, key: str, models: list[str], sets: list[str]) -> np.ndarray:
@@ -60,6 +61,9 @@ class Scores:
         models = [model for model, has in zip(models, known, strict=True) if has]
         return ranking(models, best * self.matrix(key, models, sets))
 
+    def names_of_costs(self) -> list[str]:
+        return [name.format(clock=self.clock) for name in COSTS.values()]
+
     def costs(self, model: str) -> list[str]:
         """The medians over the complete data sets of what a model costs."""
         sets = self.complete_sets()
@@ -88,7 +92,7 @@ def summary(scores: Scores) -> Table:
         f"Mean ranks on {len(scores.complete_sets())} data sets; critical difference "
         f"{by_accuracy.critical_difference:.2f} (Nemenyi), Friedman p = {by_accuracy.friedman:.1g}"
     )
-    columns = ["model", "rank by accuracy", "rank by log-loss", *COSTS.values()]
+    columns = ["model", "rank by accuracy", "rank by log-loss", *scores.names_of_costs()]
     return Table(title, [*columns, "differs from quadric (Wilcoxon, Holm)"], rows)
 
 
@@ -102,7 +106,7 @@ def our_kinds(scores: Scores) -> Table:
         ]
         name = "the default, which chooses" if model == OURS else model.removeprefix(f"{OURS}: ")
         rows.append([name, *(f"{rank:.2f}" for rank in ranks), *scores.costs(model)])
-    columns = ["kind", "rank by accuracy", "rank by log-loss", *COSTS.values()]
+    columns = ["kind", "rank by accuracy", "rank by log-loss", *scores.names_of_costs()]
     return Table("Our kinds, each in the place of the default", columns, rows)
 
 

@@ -105,7 +105,7 @@ def cost(scores: Scores) -> Figure:
         )
     ax.set_xscale("log")
     ax.invert_yaxis()
-    ax.set_xlabel("median CPU time of a fit, s (logarithmic)")
+    ax.set_xlabel(f"median {scores.clock}time of a fit, s (logarithmic)")
     ax.set_ylabel("mean rank by accuracy (up is better)")
     ax.grid(alpha=0.3)
     return figure

@@ -20,7 +20,7 @@ INTRODUCTION = """# Side by side
 This page compares quadric with the libraries that people use instead, on one machine. Contenders
 take turns. A time is the median over the rounds, ± half of the interquartile range in percent, and
 "3.2×" means 3.2 times as long as quadric. Before anything is timed, the contenders must compute the
-same numbers; otherwise the difference is stated. The tables name the peers that are faster.
+same numbers; otherwise the difference is stated. The first table names the peers that are faster.
 """
 REPEAT = """## Repeat it
 

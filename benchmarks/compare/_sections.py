@@ -38,13 +38,13 @@ class Section(NamedTuple):
 
 
 SECTIONS = {
-    "sgd": Section("_sgd", 5),
-    "layers": Section("_layers", 6),
-    "layers-2-threads": Section("_layers", 6, threads=2, addition=", two threads"),
-    "fits": Section("_fits", 12),
+    "sgd": Section("_sgd", 1),
+    "layers": Section("_layers", 1),
+    "layers-2-threads": Section("_layers", 1, threads=2, addition=", two threads"),
+    "fits": Section("_fits", 6),
     "accuracy": Section("_accuracy", 32, quick=False),
-    "certificates": Section("_certificates", 7),
-    "deployment": Section("_deployment", 2),
-    "growth": Section("_growth", 4, threads=2),
-    "limits": Section("_limits", 2),
+    "certificates": Section("_certificates", 0.5),
+    "deployment": Section("_deployment", 1),
+    "growth": Section("_growth", 1, threads=2),
+    "limits": Section("_limits", 1),
 }
