@@ -9,6 +9,7 @@ import numpy as np
 
 from quadric.core import Stack
 from quadric.training._divergence import Watch
+from quadric.training._lbfgs import run_lbfgs
 from quadric.training._run import (
     Epoch,
     FailedEpochError,
@@ -62,8 +63,6 @@ def train(
     if options.epochs == 0:
         return state.history
     if options.solver == "lbfgs":
-        from quadric.training._lbfgs import run_lbfgs  # imports scipy.optimize
-
         with _suitable_threads(stack, len(samples)):
             run_lbfgs(stack, samples, options, state, validate=validate, callback=callback)
         return state.history
