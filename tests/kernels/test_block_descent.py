@@ -13,8 +13,10 @@ def solved(H, q, starts, weights, tol=1e-12):
         rows = slice(starts[g], starts[g + 1])
         size = starts[g + 1] - starts[g]
         values[g, :size], vectors[g, :size, :size] = np.linalg.eigh(H[rows, rows])
-    x, gradient = np.zeros(len(q)), q.copy()
-    sweeps = kernels.block_descent(H, gradient, x, starts, weights, vectors, values, tol, 100_000)
+    x, gradient, keys = np.zeros(len(q)), q.copy(), np.arange(len(q))
+    sweeps = kernels.block_descent(
+        H, gradient, x, keys, starts, weights, vectors, values, tol, 100_000
+    )
     np.testing.assert_allclose(gradient, q + H @ x, atol=1e-9)
     return x, sweeps
 

@@ -33,6 +33,7 @@ def test_columns_and_gradients_are_those_of_expanded_features(form, rows, monkey
     given = {"csr": sparse.csr_array, "fortran": np.asfortranarray}.get(form, np.asarray)(X)
     terms = Terms(given, weight)
     E, names = expand(X.astype(float), weight)
+    E[:, names.index((4, 4))] = 0  # a copy of (4,)
     order = numbers_of(names, 6)
     everything = terms.columns(np.arange(terms.n_terms))
     np.testing.assert_allclose(everything[:, order], E, atol=1e-9)
@@ -54,6 +55,25 @@ def test_constant_terms_are_zero():
     assert np.isinf(terms.deviation[constant]).all()
     assert np.isfinite(terms.deviation[~constant]).all()
     assert not terms.columns(np.flatnonzero(constant)).any()
+
+
+def test_the_square_of_an_input_with_two_values_is_left_out():
+    X, Y = data()
+    X[:, 1] = 5 + 3 * (X[:, 1] > np.quantile(X[:, 1], 0.7))
+    terms = Terms(X, np.full(len(X), 1 / len(X)))
+    square = terms.n + 6  # after the pairs of input 0
+    assert [int(one[0]) for one in terms.inputs_of(np.array([square]))] == [1, 1]
+    assert np.isinf(terms.deviation[square])
+    assert np.isfinite(np.delete(terms.deviation, square)).all()
+    # an optimum without it is one over all terms
+    point = Path(Problem(terms, (Y - Y.mean()) / Y.std(), "squared")).solve(0.01)
+    E, names = expand(X)
+    beta = np.zeros(E.shape[1])
+    order = numbers_of(names, 6)
+    for term, value in zip(point.terms, point.coefficients[:, 0], strict=True):
+        beta[order.index(term)] = value
+    residual = E @ beta - (Y[:, 0] - Y.mean()) / Y.std()
+    assert np.abs(E.T @ residual).max() / len(X) <= 0.01 * (1 + 1e-9)
 
 
 def test_small_variances_are_computed_without_cancellation():

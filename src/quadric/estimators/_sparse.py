@@ -1,5 +1,6 @@
 """Sparse quadratic models: the lasso over all inputs, squares and products."""
 
+import warnings
 from abc import abstractmethod
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
@@ -8,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import ClassifierMixin, RegressorMixin, _fit_context
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -43,7 +45,8 @@ from quadric.network import Network
 from quadric.training import Samples
 from quadric.utils import threads_for_loops
 
-PATIENCE = 5  # penalties for which the loss on held-out samples may rise before a fold stops
+PATIENCE = 5  # penalties for which the mean loss on held-out samples may rise
+PROVEN = 1e-6  # the largest violation of the optimality conditions without a warning
 SMALLEST = 1e-10  # alpha of standardized targets, if no term is related to them
 
 
@@ -330,39 +333,45 @@ class SparseQuadraticEstimator(NeuronAttributes):
     def _choose(
         self, samples: Samples, loss: str, alphas: Array, splits: list[tuple[Array, Array]]
     ) -> int:
-        """The index of the largest alpha within one standard error of the best, by folds."""
-        losses = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-            delayed(self._held_out_losses)(samples.take(train), samples.take(test), loss, alphas)
-            for train, test in splits
-        )
-        common = min(map(len, losses))
-        table = self.cv_loss_ = np.array([one[:common] for one in losses]).T
-        mean = table.mean(axis=1)
-        best = int(mean.argmin())
+        """The index of the largest alpha within one standard error of the best, by folds.
+
+        The folds proceed together, some penalties at a time, until the mean loss has risen for
+        several penalties.
+        """
+        with Parallel(n_jobs=self.n_jobs, prefer="threads") as parallel:
+            folds = parallel(
+                delayed(self._fold)(samples.take(train), samples.take(test), loss)
+                for train, test in splits
+            )
+            table = np.empty((0, len(splits)))
+            for first in range(0, len(alphas), PATIENCE):
+                some = alphas[first : first + PATIENCE]
+                losses = parallel(delayed(_held_out_losses)(*fold, some) for fold in folds)
+                table = np.vstack([table, np.array(losses).T])
+                mean = table.mean(axis=1)
+                best = int(mean.argmin())
+                if len(mean) - 1 - best >= PATIENCE:
+                    break
+        self.cv_loss_ = table
         spread = float(table[best].std(ddof=1)) if len(splits) > 1 else 0.0
         return int(np.argmax(mean <= mean[best] + spread / np.sqrt(len(splits))))
 
-    def _held_out_losses(
-        self, train: Samples, test: Samples, loss: str, alphas: Array
-    ) -> list[float]:
-        """The mean losses on held-out samples, until they have risen for several penalties."""
+    def _fold(self, train: Samples, test: Samples, loss: str) -> tuple[Path, Samples]:
+        """The path of the training samples of a fold, and the samples that it is tested on."""
         with threads_for_loops():
-            path, test = self._path(train, loss), without_zero_weights(test)
-            found: list[float] = []
-            for point in follow(path, alphas):
-                columns = path.problem.terms.columns(point.terms, test.X)
-                z = point.intercept + columns @ point.coefficients
-                values = path.problem.function.values(z, test.Y)
-                found.append(float(np.average(values, weights=test.weight)))
-                if len(found) - 1 - int(np.argmin(found)) >= PATIENCE:
-                    break
-        return found
+            return self._path(train, loss), without_zero_weights(test)
 
     def _publish(self, path: Path, alphas: Array, units: Units) -> None:
         """Solve for the last of the penalties, check the solution and set the attributes."""
-        for alpha in alphas:
-            point = path.solve(float(alpha))
-        found = path.certificate(float(alphas[-1]))
+        for alpha in alphas[:-1]:
+            path.solve(float(alpha))
+        point, found = path.prove(float(alphas[-1]))
+        if found.kkt_violation > PROVEN:
+            text = (
+                f"The optimality conditions are violated by {found.kkt_violation:.1e} of alpha. "
+                "Use a larger alpha, or drop one of the features that are nearly equal."
+            )
+            warnings.warn(text, ConvergenceWarning, stacklevel=2)
         scale, terms = units.scale, path.problem.terms
         layer = terms.layer(
             point.terms, point.coefficients * scale, point.intercept * scale + units.mean
@@ -380,6 +389,18 @@ class SparseQuadraticEstimator(NeuronAttributes):
             found.n_passes,
         )
         self.network_ = Network([layer], [path.problem.function.last])
+
+
+def _held_out_losses(path: Path, test: Samples, alphas: Array) -> list[float]:
+    """The mean losses on held-out samples for the next penalties of a path."""
+    found = []
+    with threads_for_loops():
+        for point in follow(path, alphas):
+            columns = path.problem.terms.columns(point.terms, test.X)
+            z = point.intercept + columns @ point.coefficients
+            values = path.problem.function.values(z, test.Y)
+            found.append(float(np.average(values, weights=test.weight)))
+    return found
 
 
 def _named(i: Array, j: Array) -> list[tuple[int, ...]]:

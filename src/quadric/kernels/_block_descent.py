@@ -30,14 +30,15 @@ def _radius(c, values, weight):
 
 
 @block
-def _update(H, gradient, x, first, size, weight, vectors, values, work):
+def _update(H, gradient, x, keys, weight, vectors, values, work):
     """Minimize over one group; return the largest change of the gradient within it."""
+    size = len(x)
     c, turned, new = work[0, :size], work[1, :size], work[2, :size]
     norm = 0.0
     for i in range(size):
-        c[i] = -gradient[first + i]
+        c[i] = -gradient[keys[i]]
         for j in range(size):
-            c[i] += H[first + i, first + j] * x[first + j]
+            c[i] += H[keys[i], keys[j]] * x[j]
         norm += c[i] * c[i]
     norm = np.sqrt(norm)
     for i in range(size):
@@ -57,25 +58,26 @@ def _update(H, gradient, x, first, size, weight, vectors, values, work):
                 new[i] += vectors[i, j] * turned[j]
     changed = 0.0
     for i in range(size):
-        change = new[i] - x[first + i]
+        change = new[i] - x[i]
         if change != 0.0:
-            x[first + i] = new[i]
-            row = H[first + i]
-            for j in range(len(x)):
+            x[i] = new[i]
+            row = H[keys[i]]
+            for j in range(len(gradient)):
                 gradient[j] += change * row[j]
-            changed = max(changed, abs(change) * H[first + i, first + i])
+            changed = max(changed, abs(change) * row[keys[i]])
     return changed
 
 
 @EntryPoint
-def block_descent(H, gradient, x, starts, weights, vectors, values, tol, most):
-    """Minimize gradient'(x - x0) + (x - x0)'H(x - x0)/2 + sum weights_g |x_g| from x = x0.
+def block_descent(H, gradient, x, keys, starts, weights, vectors, values, tol, most):
+    """Minimize gradient'(b - b0) + (b - b0)'H(b - b0)/2 + sum weights_g |x_g| from x = x0.
 
-    Group g has the coordinates starts[g] to starts[g + 1] - 1, of which there are at most three.
-    `vectors` and `values` are the eigenvectors and eigenvalues of its block of H. `x` and
-    `gradient` are updated in place. After a sweep over all groups, those that are not zero are
-    repeated until no entry of the gradient changes by more than `tol`. Returns the number of
-    sweeps.
+    b sums the coordinates with the same key: b_k = sum of x_c with keys_c = k. Group g has the
+    coordinates starts[g] to starts[g + 1] - 1, of which there are at most three, with different
+    keys. `vectors` and `values` are the eigenvectors and eigenvalues of its block of H, whose rows
+    may be longer than `gradient`. `x` and `gradient` are updated in place. After a sweep over all
+    groups, those that are not zero are repeated until no entry of the gradient changes by more than
+    `tol`. Returns the number of sweeps.
     """
     groups = len(weights)
     work = np.empty((3, 3))
@@ -87,14 +89,15 @@ def block_descent(H, gradient, x, starts, weights, vectors, values, tol, most):
         for g in range(groups):
             if not (whole or active[g]):
                 continue
-            first, size = starts[g], starts[g + 1] - starts[g]
+            some = slice(starts[g], starts[g + 1])
+            own = x[some]
             changed = max(
                 changed,
-                _update(H, gradient, x, first, size, weights[g], vectors[g], values[g], work),
+                _update(H, gradient, own, keys[some], weights[g], vectors[g], values[g], work),
             )
             active[g] = False
-            for i in range(size):
-                if x[first + i] != 0.0:
+            for i in range(len(own)):
+                if own[i] != 0.0:
                     active[g] = True
         if changed > tol:
             whole = False

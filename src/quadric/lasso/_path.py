@@ -13,13 +13,16 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from quadric.checks import Array
-from quadric.lasso._newton import WorkingSet, minimize
+from quadric.lasso._newton import minimize
 from quadric.lasso._problem import Problem, Solution
+from quadric.lasso._working_set import Columns, Curvature, WorkingSet
 
 REFERENCES = 4  # residuals whose gradients are kept
 SINGLE = 400  # scores are computed one by one for at most n_terms / SINGLE groups
 FEWEST_ADDED = 20  # groups that violate the conditions and are added at once
-ROUNDING = 1e-10  # relative error of a gradient, which the bounds include
+ROUNDING = 1e-10  # of the size of a residual: the error of a gradient, which the bounds include
+MOST_PROOFS = 3  # attempts to reach a violation of at most ENOUGH of alpha
+ENOUGH = 1e-7
 
 
 @dataclass(frozen=True)
@@ -93,11 +96,13 @@ class References:
         root = np.sqrt(weight)
         for k in range(residual.shape[1]):
             A = np.stack([one[:, k] for one in self.residuals], axis=1)
-            factors = np.linalg.lstsq(root[:, None] * A, root * residual[:, k], rcond=1e-10)[0]
+            R = root[:, None] * A
+            factors = np.linalg.lstsq(R, root * residual[:, k], rcond=1e-10)[0]
             estimate[:, k] = sum(
                 f * one[:, k] for f, one in zip(factors, self.gradients, strict=True)
             )
             rest[k] = np.sqrt(weight @ (residual[:, k] - A @ factors) ** 2)
+            rest[k] += ROUNDING * (np.abs(factors) @ np.linalg.norm(R, axis=0))
         return estimate, rest
 
 
@@ -123,7 +128,9 @@ class Path:
         self.problem, self.tol = problem, tol
         self.solution = Solution.zero(problem)
         self.references = References()
-        self.working: WorkingSet | None = None
+        self.columns = Columns(problem)
+        self.curvature = Curvature(problem, self.columns)
+        self.working = WorkingSet.of(problem, [], self.columns)
         self.n_passes = self.n_skipped = 0
         self._solve([], 1.0)
         self._pass()
@@ -145,8 +152,8 @@ class Path:
         return gradient
 
     def _solve(self, groups: list[tuple[int, int]], alpha: float) -> None:
-        self.working = WorkingSet.of(self.problem, groups, self.working)
-        minimize(self.problem, self.solution, self.working, alpha, self.tol / 2)
+        self.working = WorkingSet.of(self.problem, groups, self.columns)
+        minimize(self.problem, self.solution, self.working, self.curvature, alpha, self.tol / 2)
 
     def solve(self, alpha: float) -> Point:
         """Return the solution for one penalty."""
@@ -197,11 +204,10 @@ class Path:
     def _violating(self, alpha: float) -> list[tuple[int, int]]:
         """Groups outside the working set whose score exceeds alpha; empty at the optimum."""
         problem, limit = self.problem, alpha * (1 + self.tol)
-        assert self.working is not None
         estimate, _, bounds = self._estimated_scores()
         for k, group in self.working.groups:
             bounds[group, k] = -np.inf
-        undecided = np.flatnonzero((bounds * (1 + ROUNDING) > limit).any(axis=1))
+        undecided = np.flatnonzero((bounds > limit).any(axis=1))
         if len(undecided) > problem.terms.n_terms / SINGLE:
             estimate = self._pass()
         else:
@@ -217,6 +223,18 @@ class Path:
             mask[undecided] = False
             scores[mask] = -np.inf
         return self._strongest(scores, limit, self.working.groups)
+
+    def prove(self, alpha: float) -> tuple[Point, Certificate]:
+        """Return the solution for one penalty, and how far it is from the optimum.
+
+        The gradients of `solve` include bounds. If the exact ones show a violation, which rounding
+        could hide, the problem is solved again with these.
+        """
+        for _ in range(MOST_PROOFS):
+            point, found = self.solve(alpha), self.certificate(alpha)
+            if found.kkt_violation <= max(10 * self.tol, ENOUGH):
+                break
+        return point, found
 
     def certificate(self, alpha: float) -> Certificate:
         """Compute how far the last solution is from the optimum, in one pass over all terms."""

@@ -42,6 +42,7 @@ class Problem:
     Y: Array
     loss: str
     hierarchy: str = "none"
+    _members: dict[int, list[int]] = field(default_factory=dict, repr=False)
 
     @property
     def function(self) -> Loss:
@@ -55,10 +56,12 @@ class Problem:
 
     def members(self, group: int) -> list[int]:
         """The terms of a group, of which the last has the group's number."""
-        i, j = self.terms.inputs_of(np.array([group]))
-        if self.hierarchy == "none" or j[0] < 0:
+        if self.hierarchy == "none" or group < self.terms.n:
             return [group]
-        return [*sorted({int(i[0]), int(j[0])}), group]
+        if group not in self._members:
+            i, j = (int(one[0]) for one in self.terms.inputs_of(np.array([group])))
+            self._members[group] = [*sorted({i, j}), group]
+        return self._members[group]
 
     def scores(self, gradient: Array) -> Array:
         """The scores of all groups, shape (n_terms, K), from the gradients of all terms."""

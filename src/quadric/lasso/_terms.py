@@ -18,6 +18,7 @@ from quadric.utils import check_limit
 
 ROWS = 4096  # rows that are standardized at once
 CONSTANT = 1e-10  # of a term's mean square: a smaller variance counts as zero
+COPY = 1e-12  # correlations with a magnitude of at least 1 - COPY make a square a copy
 UNCERTAIN = 1e-3  # of a term's mean square: a smaller variance is computed again, in two passes
 SNAP = 1e-12  # means and scales that differ by less from 0 and 1 are those of standardized data
 
@@ -94,9 +95,11 @@ class Terms:
         i, j = self.pairs
         halves = np.where(i == j, 1.0, 0.5)
         first, second = np.zeros(len(i)), np.zeros(len(i))
+        cubes = np.zeros(self.n)
         for rows, S in self.blocks():
             weight = self.weight[rows, None]
             first += weighted_products(S, weight)[:, 0]
+            cubes += self.weight[rows] @ S**3
             S *= S
             second += weighted_products(S, weight)[:, 0]
         first *= halves
@@ -110,7 +113,19 @@ class Terms:
             self.deviation[again] = np.sqrt(self._variances(again))
         constant = self.deviation[self.n :] ** 2 <= CONSTANT * second
         self.deviation[self.n :][constant] = np.inf
+        self._exclude_copies(cubes, np.flatnonzero(i == j) + self.n)
         self._factors = halves / self.deviation[self.n :]
+
+    def _exclude_copies(self, cubes: Array, squares: Array) -> None:
+        """Treat the square of an input with two values, which is a copy of the input, as constant.
+
+        An optimum without it exists. The mean of s^3 is the covariance of s and s^2, and at most
+        the deviation of s^2.
+        """
+        deviation = self.deviation[squares]
+        usable = np.isfinite(deviation)
+        copies = np.abs(cubes[usable]) >= (1 - COPY) * deviation[usable]
+        self.deviation[squares[usable][copies]] = np.inf
 
     def _variances(self, terms: Array) -> Array:
         """Variances of some terms in a second pass, which does not cancel."""
@@ -124,18 +139,13 @@ class Terms:
                 found[some] += self.weight[rows] @ (values * values)
         return found
 
-    def columns(self, terms: Array, X: Matrix | None = None) -> Array:
+    def columns(self, terms: Array, X: Matrix | None = None, out: Array | None = None) -> Array:
         """The standardized terms with these numbers, shape (n_rows, len(terms)), by column.
 
-        The rows are those of X, by default all samples.
+        The rows are those of X, by default all samples. They are written to `out` if it is given.
         """
         X = self.X if X is None else X
-        check_limit(
-            8 * X.shape[0] * len(terms),
-            f"a working set of {len(terms):,} terms",
-            "Set max_terms, or a larger alpha.",
-        )
-        found = np.empty((X.shape[0], len(terms)), order="F")
+        found = np.empty((X.shape[0], len(terms)), order="F") if out is None else out
         for rows, S in self.blocks(X):
             found[rows] = self._values(S, terms)
         return found
