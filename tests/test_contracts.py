@@ -23,6 +23,7 @@ ORDER = (
     "apps.paper",
     "plotting",
     "onnx",
+    "codegen",
     "certify",
     "explain",
     "convert",

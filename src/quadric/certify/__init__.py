@@ -11,6 +11,13 @@ distances and proven bounds. `_lower_bounds.py` is for networks that do not fold
 
 from quadric.certify._counterfactual import Counterfactual, counterfactual
 from quadric.certify._flips import FlipProbabilities, flip_probability, largest_noise
+from quadric.certify._model_and_rounding import (
+    absolute_layers as absolute_layers,
+    certified_model as certified_model,
+    relative_error as relative_error,
+    shares as shares,
+    view_of_classifier as view_of_classifier,
+)
 from quadric.certify._radius import Radii, radius
 from quadric.certify._row_and_changes import Change
 

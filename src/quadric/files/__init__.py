@@ -17,6 +17,6 @@ from quadric.files._safetensors import (
     read as read_tensors,
     to_bytes as tensor_bytes,
 )
-from quadric.files._save_and_load import load, save
+from quadric.files._save_and_load import hash_of as hash_of, load, save
 
 __all__ = ["Form", "has_form", "info", "load", "read_tensors", "save", "tensor_bytes"]

@@ -1,10 +1,12 @@
 """The public functions for model files: save and load."""
 
+import json
 import os
+import struct
 from typing import Any
 
 from quadric.errors import ModelFileError
-from quadric.files._safetensors import FORMAT, canonical, parse, read, to_bytes
+from quadric.files._safetensors import FORMAT, MODEL, canonical, parse, read, to_bytes
 from quadric.utils import write_whole
 
 
@@ -87,3 +89,18 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     description, tensors = read(path)
     return rebuild(description, tensors, os.path.getsize(path))
+
+
+def hash_of(model: Any) -> str:
+    """The hash in the file that `save` writes for a model without `extra`.
+
+    Raises ModelFileError if the model cannot be saved.
+    """
+    from quadric.files._describe import describe
+
+    description, tensors = describe(model, None)
+    content = to_bytes(description, tensors)
+    (length,) = struct.unpack("<Q", content[:8])
+    header = json.loads(content[8 : 8 + length])
+    found: str = json.loads(header["__metadata__"][MODEL.key])["hash"]
+    return found

@@ -6,8 +6,8 @@ which the affine steps are undone.
 
 `_supported_steps` lists the steps. An entry has three parts: the `operations` of a fitted step, the
 `facts` that define it, and a function that restores it from these facts. `explain` composes
-operations, and `onnx` translates them. `_saved_classes` describes and restores steps and estimators
-by their facts, which `files` stores. Start reading at `_operations`.
+operations; `onnx` and `codegen` translate them. `_saved_classes` describes and restores steps and
+estimators by their facts, which `files` stores. Start reading at `_operations`.
 
 `TableColumns`, the first step of a model for tables, reads numbers, categories and dates with the
 functions of `_reading`. Its results are the inputs of the model for all other packages.
@@ -88,6 +88,11 @@ from quadric.models._supported_steps import (
     transformed,
 )
 from quadric.models._table_columns import TableColumns
+from quadric.models._translation import (
+    kind_of_values as kind_of_values,
+    kinds_before as kinds_before,
+    translated as translated,
+)
 
 __all__ = [
     "FORMS",

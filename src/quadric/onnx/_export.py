@@ -7,6 +7,7 @@ skl2onnx can convert Pipelines and ensembles that contain the estimators.
 import json
 import os
 from collections.abc import Sequence
+from functools import partial
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from quadric.estimators import (
     SparseQuadraticClassifier,
     SparseQuadraticRegressor,
 )
-from quadric.models import ModelView, UnknownStepError
+from quadric.models import ModelView, UnknownStepError, translated
 from quadric.onnx._nodes import (
     ML_DOMAIN,
     Graph,
@@ -36,10 +37,10 @@ from quadric.onnx._nodes import (
     Signature,
     add_logits,
     add_outputs,
-    apply,
     as_matrix,
     declare_inputs,
     element_type,
+    translate,
     unique_names,
 )
 from quadric.utils import require, write_whole
@@ -143,13 +144,7 @@ def _build(view: ModelView, dtype: str, opset: int) -> Any:
             f"column {refused[0]!r} cannot be an input: the name of an input must not be empty or "
             f"one of {', '.join(OUTPUT_NAMES)}. Rename the column before fitting."
         )
-    for name, inside in named_operations.items():
-        try:
-            features = apply(graph, inside, features)
-        except UnicodeEncodeError:
-            raise
-        except (TypeError, ValueError) as error:
-            raise type(error)(f"step {name!r} cannot be exported: {error}") from None
+    features = translated(named_operations, features, partial(translate, graph))
     logits = add_logits(graph, view.network, as_matrix(graph, features).tensor)
     labels = None if view.classes is None else class_labels(view)
     outputs = add_outputs(graph, view, logits, labels)

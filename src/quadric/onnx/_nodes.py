@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial, reduce
 from itertools import chain, count, groupby
 from operator import itemgetter
 from typing import Any
@@ -26,12 +27,13 @@ from quadric.models import (
     Power,
     Select,
     is_missing,
+    kind_of_values,
+    kinds_before,
     width_after,
 )
 from quadric.network import Network
 
 ML_DOMAIN = "ai.onnx.ml"  # the domain of LabelEncoder; all other nodes are in the default domain
-GENERALITY = ("int64", "float", "string")  # a column used as two kinds gets the more general one
 MISSING_TEXT = ""  # ONNX cannot represent missing text, so an empty string stands for it
 # for each name: tensor, dtype and shape of one row
 Outputs = dict[str, tuple[str, Any, tuple[int, ...]]]
@@ -138,7 +140,6 @@ class FeatureBlock:
 
 
 Features = list[FeatureBlock]
-Kinds = list[str | None]
 Signature = dict[str, tuple[Any, tuple[int, ...]]]  # for each name, dtype and shape of one row
 
 
@@ -174,16 +175,6 @@ def take_columns(graph: Graph, features: Features, indices: Iterable[int]) -> Fe
     return taken
 
 
-def kind_of_values(values: Any) -> str:
-    """Return 'string', 'int64' or 'float', the type of a column with these categories."""
-    array = np.asarray(values)
-    present = [value for value in array if not is_missing(value)]
-    if any(isinstance(value, str) for value in present):
-        return "string"
-    whole = all(isinstance(value, (bool, int, np.integer, np.bool_)) for value in present)
-    return "int64" if whole and len(present) == len(array) else "float"
-
-
 def declare_inputs(
     graph: Graph, operations: Sequence[Operation], names: Sequence[str], *, named: bool
 ) -> tuple[Signature, Features]:
@@ -194,7 +185,7 @@ def declare_inputs(
     a separate input.
     """
     n = len(names)
-    kinds = _kinds_before(operations, ["float"] * width_after(operations, n))
+    kinds = kinds_before(operations, ["float"] * width_after(operations, n))
     dropped = None in kinds and isinstance(operations[0], Beside)
     if not (named and dropped) and not {"string", "int64"} & set(kinds):
         return {"X": (graph.dtype, (n,))}, [FeatureBlock("X", "float", n)]
@@ -204,48 +195,18 @@ def declare_inputs(
     return {c.tensor: (dtypes[c.kind], (1,)) for c in columns if c.kind is not None}, columns
 
 
-def _kinds_before(operations: Sequence[Operation], kinds: Kinds) -> Kinds:
-    """Return the kinds of the columns before the operations, given the kinds needed after them."""
-    for operation in reversed(operations):
-        match operation:
-            case OneHot() | Ordinal():
-                kinds = [kind_of_values(column.values) for column in operation.columns]
-            case Impute():  # whole numbers with missing values are floats
-                kinds = ["string" if isinstance(v, str) else "float" for v in operation.fill]
-            case Affine():
-                kinds = ["float"] * len(operation.center)
-            case Select():
-                kinds = _combined([(operation.indices, kinds)], operation.n)
-            case Beside():
-                branches = [
-                    (branch.columns, _kinds_before(branch.operations, part))
-                    for branch, part in operation.split(kinds)
-                ]
-                kinds = _combined(branches, operation.n)
-            case _:
-                kinds = ["float"] * len(kinds)
-    return kinds
-
-
-def _combined(parts: Iterable[tuple[Any, Kinds]], n: int) -> Kinds:
-    """Return, for each of n columns, the most general kind that the parts need, or None."""
-    kinds: Kinds = [None] * n
-    for columns, needed in parts:
-        for i, kind in zip(columns, needed, strict=True):
-            kinds[i] = max(filter(None, (kinds[i], kind)), key=GENERALITY.index, default=None)
-    return kinds
-
-
 def apply(graph: Graph, operations: Sequence[Operation], features: Features) -> Features:
     """Add the nodes of the operations and return the resulting features."""
-    for operation in operations:
-        if type(operation) in NUMERIC_NODES:
-            x = as_matrix(graph, features)
-            tensor = NUMERIC_NODES[type(operation)](graph, operation, x.tensor)
-            features = [FeatureBlock(tensor, "float", width_after([operation], x.width))]
-        else:
-            features = NODES[type(operation)](graph, operation, features)
-    return features
+    return reduce(partial(translate, graph), operations, features)
+
+
+def translate(graph: Graph, features: Features, operation: Operation) -> Features:
+    """Add the nodes of one operation and return the resulting features."""
+    if type(operation) not in NUMERIC_NODES:
+        return NODES[type(operation)](graph, operation, features)
+    x = as_matrix(graph, features)
+    tensor = NUMERIC_NODES[type(operation)](graph, operation, x.tensor)
+    return [FeatureBlock(tensor, "float", width_after([operation], x.width))]
 
 
 # ---------------------------------------------------------------------------- numbers

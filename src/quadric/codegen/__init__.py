@@ -1,0 +1,15 @@
+"""Write a fitted model as a program without dependencies: C, SQL, JavaScript or Python.
+
+`generate` returns the text of a program that computes what the model predicts, with its
+preprocessing. `_translation` translates the operations of the table of supported steps, which
+`onnx` translates as well, into the expressions and statements of `_expressions`. Each language
+writes them with its own `Spelling`: `_python`, `_javascript`, `_c`, `_sql`. `_fixed_point` replaces
+them by operations on integers.
+
+`prove` bounds the difference between the scores of the generated C code and those of the model.
+`to_sympy` and `to_latex` write single layers as formulas.
+"""
+
+from quadric.codegen._generate import generate
+
+__all__ = ["generate"]
