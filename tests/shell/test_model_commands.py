@@ -341,6 +341,24 @@ def test_export_writes_a_graph_or_reports_the_missing_extra(place, tmp_path, mon
     assert result.stderr.count("\n") == 1
 
 
+def test_export_writes_code_that_predicts_the_same(place, tmp_path):
+    hash_of_file = files.info(place / "iris.quadric")["hash"]
+    for ending in ("h", "sql", "py"):
+        result = command("export", place / "iris.quadric", tmp_path / f"iris.{ending}")
+        assert result.returncode == 0, result.stderr
+        assert hash_of_file in (tmp_path / f"iris.{ending}").read_text("utf-8")
+    result = command("export", place / "iris.quadric", tmp_path / "a.sql", "--database", "oracle")
+    assert_error(result, "oracle")
+    module = {}
+    exec((tmp_path / "iris.py").read_text("utf-8"), module)
+    names = [name.split(" (")[0] for name in module["INPUTS"]]
+    assert names == ["sepal_length", "sepal_width", "petal_length", "petal_width"]
+    pd = pytest.importorskip("pandas")
+    model, rows = files.load(place / "iris.quadric"), pd.read_csv(place / "iris.csv")
+    labels = [module["label"](row) for row in rows[names].to_numpy().tolist()]
+    assert labels == model.predict(rows[names]).tolist()
+
+
 @pytest.mark.slow
 def test_an_exported_table_model_gives_the_same_predictions(tmp_path):
     """Text, integers with missing values, decimals: `predict --proba` and onnxruntime agree."""

@@ -70,7 +70,10 @@ EXAMPLES: dict[Callable[..., Any], list[str]] = {
     ],
     _report.report: ["quadric report iris.quadric test.csv -o report.html"],
     _info.info: ["quadric info iris.quadric --json"],
-    _export.export: ["quadric export iris.quadric iris.onnx"],
+    _export.export: [
+        "quadric export iris.quadric iris.onnx",
+        "quadric export iris.quadric iris.sql --database sqlite --table flowers",
+    ],
     _compile.compile_ahead: ["quadric compile", "quadric compile --json"],
     _complexity.complexity: [
         "quadric complexity 784 30 10 --kinds linear,quadratic",
