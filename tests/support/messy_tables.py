@@ -7,6 +7,8 @@ import numpy as np
 MARKERS = ("", "NA", "N/A", "nan", "NULL", "None", "?", " ", "n/a ", "#N/A")
 WORDS = ("red", "blue ", " green", "grün", "a-b", "x y", "rouge foncé")
 CODES = ("01", "02", "1", "10", "007", "1.0")
+TOWNS = tuple(f"{place} {k}" for place in ("Bad Ort", "Besançon", "town") for k in range(4))
+ANSWERS = ("never", "Rarely", "sometimes ", "often", "don't know")
 
 
 def _grouped(value, decimal, thousands, digits=2):
@@ -29,6 +31,9 @@ KINDS = {
     "truth": lambda rng, n: rng.choice(["True", "false", "TRUE"], n).tolist(),
     "words": lambda rng, n: rng.choice(WORDS, n).tolist(),
     "codes": lambda rng, n: rng.choice(CODES, n).tolist(),
+    "towns": lambda rng, n: rng.choice(TOWNS, n).tolist(),  # encoded by the target
+    "answers": lambda rng, n: rng.choice(ANSWERS, n).tolist(),  # ordinal
+    "shares": lambda rng, n: [f"{v}%" for v in rng.integers(1, 99, n)],
     "days": lambda rng, n: [str(d) for d in _days(rng, n).astype("M8[D]")],
     "times": lambda rng, n: [f"{t}Z" for t in _days(rng, n)],
     "zones": lambda rng, n: [f"{t}{z}" for t, z in zip(_days(rng, n), _zones(rng, n), strict=True)],
@@ -93,8 +98,8 @@ def messy_table(seed):
             markers = rng.choice(MARKERS, n + m).tolist()
             both = [b if gap else t for t, b, gap in zip(both, markers, gaps, strict=True)]
         columns[name], new[name] = both[:n], both[n:]
-        if kind in ("words", "codes"):
-            new[name][:2] = ["unseen " if kind == "words" else "010", "09"]
+        if kind in ("words", "codes", "towns", "answers"):
+            new[name][:2] = ["010" if kind == "codes" else "unseen ", "09"]
         if "days" in kind or "points" in kind:
             new[name][2] = "2031-05-06"
     known = [text if text.strip() not in MARKERS else "0" for text in columns["float x"]]

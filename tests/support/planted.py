@@ -146,6 +146,19 @@ def table_with_codes(seed):
     return frame.insert_column(0, pl.Series(name, kinds[name]())), target, name
 
 
+def table_with_a_total(seed):
+    """Return a clean table whose last row has the sum of a column, the target and its name."""
+    frame, target = clean_table(seed)
+    rng = np.random.default_rng([5, seed])
+    name = str(rng.choice(["income", "visits", "price", "weight", "area", "population"]))
+    values = pl.Series(name, COLUMNS[name](rng, len(frame)), pl.Float64)
+    frame = frame.with_columns(values) if name in frame else frame.insert_column(0, values)
+    last = {one: [None] for one in frame.columns}
+    last[name] = [float(values.sum())]
+    last[target] = [frame[target][int(rng.integers(len(frame)))]]
+    return pl.concat([frame, pl.DataFrame(last, schema=frame.schema)]), target, name
+
+
 def _regions(rng, target):
     """Return one of 40 numbers, in random order, for rows with similar targets."""
     if target.dtype == pl.String:

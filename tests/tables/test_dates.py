@@ -169,22 +169,68 @@ def test_the_latest_rows_are_held_out(sensors):
     assert without.tested.evaluation.scores["R²"].value < 0.5
 
 
+def with_trend(sensors, slope):
+    """Return the table with a load that also increases with time."""
+    days = pl.col("time").str.to_datetime(time_zone="UTC").dt.epoch("s") / 86400
+    pl.read_csv(sensors).with_columns(pl.col("load") + slope * days).write_csv(sensors)
+    return sensors
+
+
 def test_dates_after_training_are_like_the_last_one(sensors, monkeypatch):
     """Also for the scores of a split by time, whose model has not seen the later dates."""
     ends, fitted = [], _training._fitted
 
     def recorded(X, y, schema, settings):
-        ends.append(schema.columns[0].parts["days"][1])
+        ends.append(schema.columns[0].parts.get("days", [None] * 2)[1])
         return fitted(X, y, schema, settings)
 
     monkeypatch.setattr(_training, "_fitted", recorded)
     settings = Settings(hidden=(), alpha=0.1, max_iter=15, time="time", tails="keep")
-    model = train(open_table(sensors), ColumnOptions("load"), settings).model
+    model = train(open_table(with_trend(sensors, 10.0)), ColumnOptions("load"), settings).model
     last = date_parts("2024-05-29T21:00Z", "ymd")[-1]
+    early, without, *ends = ends  # of the models that decide whether the elapsed days are used
+    assert early == pytest.approx(last - (300 + 225) * 3 / 24)
+    assert without is None
     assert ends[0] == last
-    assert ends[1] == pytest.approx(last - 300 * 3 / 24)
+    assert ends[1:] == [pytest.approx(last - 300 * 3 / 24)] * 2  # that of the best shape, too
     later = pl.DataFrame({"time": ["2031-05-28T21:00Z", "2024-05-29T21:00Z"], "temp": ["9", "9"]})
     assert model[0].transform(later)[:, 3].tolist() == [last, last]
+
+
+@pytest.mark.parametrize(("slope", "used"), [(10.0, True), (0.0, False)])
+def test_elapsed_time_is_used_only_if_it_predicts_later_rows(sensors, slope, used):
+    settings = Settings(hidden=(), alpha=0.1, max_iter=15, time="time", tails="keep")
+    schema = train(open_table(with_trend(sensors, slope)), ColumnOptions("load"), settings).schema
+    assert ("days" in schema.columns[0].parts) == ("month" in schema.columns[0].parts) == used
+    assert {"weekday", "hour"} <= set(schema.columns[0].parts)
+    assert set(schema.left_out) == (set() if used else {"time days", "time month"})
+    notes = [note for note in schema.notes() if "later rows are outside its range" in note]
+    assert len(notes) == (0 if used else 2)
+    assert Schema.from_dict(schema.to_dict()) == schema
+
+
+@pytest.mark.parametrize(("trend", "used"), [(0.5, True), (0.0, False)])
+def test_a_number_that_grows_with_time_is_used_only_if_it_predicts_later_rows(
+    tmp_path, trend, used
+):
+    rng = np.random.default_rng(0)
+    t, x = np.arange(300), rng.normal(size=300)
+    y = x + np.where(t < 150, 0.01 * (t - 75) ** 2 * (not used), 0) + trend * t
+    pl.DataFrame({"t": t, "x": x, "y": y}).write_csv(tmp_path / "a.csv")
+    settings = Settings(hidden=(), alpha=0.1, max_iter=30, time="t", tails="keep")
+    schema = train(open_table(tmp_path / "a.csv"), ColumnOptions("y"), settings).schema
+    assert ("t" in schema.names, "t" in schema.left_out) == (used, not used)
+
+
+def test_the_month_recurs_if_training_covers_a_year(tmp_path):
+    days = np.datetime64("2022-01-01") + np.arange(0, 800, 2)
+    rng = np.random.default_rng(0)
+    y = 5 * np.abs(days.astype("M8[M]").astype(int) % 12 - 5.5) + rng.normal(size=400)
+    pl.DataFrame({"day": days.astype(str), "y": y}).write_csv(tmp_path / "a.csv")
+    settings = Settings(hidden=(), alpha=0.1, max_iter=30, time="day", tails="keep")
+    schema = train(open_table(tmp_path / "a.csv"), ColumnOptions("y"), settings).schema
+    assert "month" in schema.columns[0].parts
+    assert {"day days", "day year"} & set(schema.left_out)
 
 
 @pytest.mark.slow

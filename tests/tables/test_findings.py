@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from quadric.apps.shell.tables import open_table
+from quadric.apps.shell.tables import TableFormat, open_table
 from quadric.apps.shell.tables._schema import Schema, features
 from quadric.errors import TableError
-from tests.support.tables import schema_of, write
+from tests.support.tables import schema_of, schema_of_source, write
 
 
 def schema_with(tmp_path, columns, target="y", batch=10**6, **options):
@@ -51,6 +51,8 @@ def test_a_few_texts_among_numbers(tmp_path, batch):
         (["$131,066.03", "-$5", "$-1.5"] * 50, (".", ",", "$"), 131066.03, "unit $"),
         (["12,50 EUR", "7", "1.000,25 EUR"] * 50, (",", ".", "EUR"), 12.5, "unit EUR"),
         (["12.9%", "7 %", "-3%"] * 50, (".", "", "%"), 12.9, "unit %"),
+        ([f"{i % 90 + 7}%" for i in range(150)], (".", "", "%"), 7.0, "unit %"),
+        (["€5", "€12", "€1234"] * 50, (".", "", "€"), 5.0, "unit €"),
     ],
 )
 def test_money_percent_and_thousands_are_numbers(tmp_path, values, form, first, said, batch):
@@ -94,6 +96,75 @@ def test_a_comma_that_may_be_either_mark_is_refused(tmp_path, target):
     assert schema_with(tmp_path, columns, drop=["price"]).names == ["z"]
     columns["price"][0] = "0,125"  # thousands do not begin with 0
     assert schema_with(tmp_path, columns).columns[1].form == (",", "", "")
+
+
+def test_a_point_beside_a_unit_that_may_be_either_mark_is_refused(tmp_path):
+    columns = {"z": [*range(5)] * 24, "price": ["1.234 €", "5.678 €", "99 €"] * 40}
+    message = "'1.234 €', whose point may be .* Use --thousands , or --decimal , --thousands . to"
+    with pytest.raises(TableError, match=message):
+        schema_with(tmp_path, columns)
+    for marks, price in ((".,", 1.234), (",.", 1234.0)):
+        source = open_table(tmp_path / "a.csv", TableFormat(None, *marks))
+        schema = schema_of_source(source, "y")
+        assert features(schema, source.read())["price"][0] == price
+    columns["price"][0] = "1.2 €"
+    assert schema_with(tmp_path, columns).columns[1].form == (".", "", "€")
+
+
+@pytest.mark.parametrize("batch", [7, 10**6])
+@pytest.mark.parametrize("other", ["5", "2024-01-01"])  # with dates, all columns are read again
+def test_points_of_plain_numbers_that_may_separate_thousands(tmp_path, other, batch):
+    prices = [f"{1000 + 370 * i:,}".replace(",", ".") for i in range(40)]
+    columns = {"price": [*prices, *(str(i * 31 % 997) for i in range(20))]}
+    columns["o"] = [
+        other.replace("5", str(i)).replace("-01", f"-{i % 12 + 1:02d}") for i in range(60)
+    ]
+    schema = schema_with(tmp_path, columns, batch=batch)
+    assert found(schema)["thousands"] == ("price",)
+    assert "--decimal , --thousands ." in schema.notes()[0]
+    columns["price"][3] = "1.25"  # no group of three digits
+    assert "thousands" not in found(schema_with(tmp_path, columns, batch=batch))
+    columns["price"][3] = "1234"  # would be written 1.234
+    assert "thousands" not in found(schema_with(tmp_path, columns, batch=batch))
+    columns["price"] = [f"{1 + i * 37 % 60 + i % 991 / 1000:.3f}" for i in range(60)]
+    assert "thousands" not in found(schema_with(tmp_path, columns, batch=batch))
+
+
+@pytest.mark.parametrize("batch", [7, 10**6])
+def test_a_last_row_with_totals(tmp_path, batch):
+    amounts = [round(20 + 17.37 * (i * 41 % 60), 2) for i in range(60)]
+    total = round(sum(amounts), 2)
+    columns = {"amount": [*amounts, total], "x": [*range(60), ""], "y": [*["a", "b"] * 30, "a"]}
+    schema = schema_with(tmp_path, columns, batch=batch)
+    assert found(schema)["total"] == ("amount",)
+    assert "its row is probably a total. Remove this row" in schema.notes()[0]
+    assert "total" not in found(schema_with(tmp_path, columns, batch=batch, drop=["amount"]))
+    columns["amount"][-1] *= 1.001
+    assert "total" not in found(schema_with(tmp_path, columns, batch=batch))
+    money = {"y": [f"${value:,.2f}" for value in [*amounts, total]], "x": [*range(60), 7]}
+    assert found(schema_with(tmp_path, money, batch=batch))["total"] == ("y",)
+
+
+@pytest.mark.parametrize(
+    "values", [[0] * 58 + [1, 1], [0] * 60, [2**i for i in range(59)] + [2**59 - 1], [5, 7] * 30]
+)
+def test_rows_that_are_no_totals(tmp_path, values):
+    assert "total" not in found(schema_with(tmp_path, {"n": values, "x": range(60)}))
+
+
+@pytest.mark.parametrize("batch", [5, 10**6])
+def test_words_that_are_read_as_missing(tmp_path, batch):
+    pain = ["None", "Mild", "Moderate", "Severe"] * 20
+    schema = schema_with(tmp_path, {"pain": pain}, batch=batch)
+    assert found(schema) == {"word": ("pain",)}
+    assert "Read as missing values: 'None' in 'pain' (20 values)" in schema.notes()[0]
+    target = schema_with(tmp_path, {"y": pain}, batch=batch)
+    assert found(target) == {"word": ("y",)}
+    place = ["NA", "EU", "", "AS"] * 20
+    assert found(schema_with(tmp_path, {"place": place}, batch=batch)) == {"word": ("place",)}
+    place = ["NA", "EU", "AF", "AS"] * 20  # a category of its own
+    assert found(schema_with(tmp_path, {"place": place}, batch=batch)) == {}
+    assert found(schema_with(tmp_path, {"x": ["NA", "1", "2.5", "0"] * 20}, batch=batch)) == {}
 
 
 @pytest.mark.parametrize(

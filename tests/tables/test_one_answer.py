@@ -20,6 +20,7 @@ from quadric.errors import TableError
 from tests.support.messy_tables import messy_table
 from tests.support.tables import write
 
+MOST_ONE_HOT = 8  # towns are encoded by the target
 QUICK = Settings(hidden=(), alpha=0.1, test_size=0.0, max_iter=15)
 
 
@@ -91,7 +92,8 @@ def check_table(seed, place):
     train_file = table.write(place / f"train{suffix}", table.columns)
     new_file = table.write(place / f"new{suffix}", table.new)
     codes = [name for name, kind in table.kinds.items() if kind == "codes" and seed % 2]
-    trained(train_file, table.target, place / "m.quadric", encoding, categorical=codes)
+    options = {"categorical": codes, "most_categories": MOST_ONE_HOT}
+    trained(train_file, table.target, place / "m.quadric", encoding, **options)
     shell, read = predicted(place / "m.quadric", new_file, place / "out.parquet", encoding)
     model = quadric.load(place / "m.quadric")
     strings, typed = frames(new_file, table)
@@ -170,6 +172,29 @@ def test_equal_values_of_other_types_give_equal_predictions(shop):
         X[["price", "zip", "color", "day"]].to_numpy().tolist(),
     ):
         assert np.array_equal(model.predict_proba(other), expected)
+
+
+def test_local_times_that_were_converted_to_utc_are_refused(tmp_path):
+    """Readers such as Polars' convert them without being asked, and the hours change."""
+    hours = [f"2024-03-{1 + i % 28:02d} {i % 24:02d}:30:00-05:00" for i in range(80)]
+    frame = pl.DataFrame({"when": hours, "x": range(80), "y": ["a", "b"] * 40})
+    frame.write_csv(tmp_path / "a.csv")
+    trained(tmp_path / "a.csv", "y", tmp_path / "m.quadric")
+    model = quadric.load(tmp_path / "m.quadric")
+    expected = model.predict_proba(frame)
+    parsed = pl.read_csv(tmp_path / "a.csv", try_parse_dates=True)
+    utc = pd.to_datetime(pd.Series(hours), utc=True)
+    for X in (parsed, frame.to_pandas().assign(when=utc)):
+        with pytest.raises(TableError, match="'when' contains times in UTC, but the model was"):
+            model.predict(X)
+    local = frame.to_pandas().assign(when=utc.dt.tz_convert("-05:00"))
+    assert np.array_equal(model.predict_proba(local), expected)
+    frame.with_columns(pl.col("when").str.replace("-05:00", "Z")).write_csv(tmp_path / "b.csv")
+    trained(tmp_path / "b.csv", "y", tmp_path / "m.quadric")
+    parsed = pl.read_csv(tmp_path / "b.csv", try_parse_dates=True)
+    strings = pl.read_csv(tmp_path / "b.csv")
+    model = quadric.load(tmp_path / "m.quadric")
+    assert np.array_equal(model.predict_proba(parsed), model.predict_proba(strings))
 
 
 def test_a_pyarrow_table_gives_the_same(shop):

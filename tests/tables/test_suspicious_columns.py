@@ -19,6 +19,7 @@ from quadric.apps.shell.tables._suspicious_columns import (
 from tests.support.planted import (
     clean_table,
     leaking_table,
+    table_with_a_total,
     table_with_codes,
     table_with_sentinels,
 )
@@ -63,6 +64,7 @@ PLANTED = {
     "leak": (leaking_table, {"leak"}),
     "sentinel": (table_with_sentinels, {"sentinel"}),
     "code": (table_with_codes, {"code", "identifier"}),
+    "total": (table_with_a_total, {"total"}),
 }
 
 

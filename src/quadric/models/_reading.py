@@ -357,6 +357,7 @@ PATTERNS = {
 }
 MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 EPOCH = date(1970, 1, 1).toordinal()
+LOCAL = re.compile(r"[0-9] ?[+-](?!00(:?00)?$)[0-9]{2}(:?[0-9]{2})?$")  # another time than UTC
 
 
 def date_parts(text: str, order: str) -> tuple[float, ...] | None:
@@ -409,6 +410,11 @@ def _seconds(found: dict[str, str | None]) -> tuple[float, float]:
 def dates(values: Sequence[Any]) -> Values:
     """Return cleaned values with dates and times as text in ISO format."""
     return [v.isoformat() if hasattr(v, "isoformat") else v for v in values]
+
+
+def is_local_time(text: str) -> bool:
+    """Whether a time is given with its difference from UTC, which is not zero."""
+    return ":" in text and LOCAL.search(text) is not None
 
 
 def expanded(values: Values, order: str) -> Array:

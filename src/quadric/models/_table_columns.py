@@ -54,7 +54,9 @@ class TableColumns(TransformerMixin, BaseEstimator):
           read as 1.
         - 'date': "order" is 'ymd', 'dmy', 'mdy', 'name' (of the month) or 'time' (without a date).
           "parts" has the range of each part in training: 'year', 'month', 'weekday', 'hour' and
-          'days' since 1970-01-01. The results are these parts, limited to their ranges.
+          'days' since 1970-01-01. The results are these parts, limited to their ranges. If "local"
+          is given and true, the texts are local times with their difference from UTC, and a frame
+          of times in UTC is refused, because their hours are others.
 
         Optionally, "missing" has the texts that stand for missing values, such as ``["-999"]``;
         numbers equal to them are missing, too.
@@ -212,6 +214,12 @@ def _texts(column: Column, values: Any, start: int) -> Values:
 
 
 def _dates(column: Column, values: Any, start: int) -> Values:
+    if column.get("local") and any(str(getattr(one, "tzinfo", "")) == "UTC" for one in values):
+        raise TableError(
+            f"column {column['name']!r} contains times in UTC, but the model was trained with "
+            "local times such as 07:30+02:00, whose hours are others. Read it as text, or convert "
+            "it to local time."
+        )
     found = dates(clean(values))
     known = expanded(found, column["order"])
     hour = PARTS.index("hour")
@@ -267,6 +275,7 @@ def _are_parts(value: Any) -> bool:
     )
 
 
+OPTIONAL: dict[str, dict[str, Any]] = {"date": {"local": lambda value: value is True}}
 FIELDS = {
     "number": {"form": _is_form},
     "category": {"numbers": lambda value: isinstance(value, bool)},
@@ -282,10 +291,11 @@ def _is_declaration(value: Any) -> bool:
     """Whether these are the valid fields of a column besides its name."""
     kind = value.get("kind") if isinstance(value, dict) else None
     fields = FIELDS.get(kind) if isinstance(kind, str) else None
+    optional = {"missing": _are_texts} | OPTIONAL.get(str(kind), {})
     return (
         fields is not None
-        and set(value) - {"missing"} == {"kind", *fields}
-        and _are_texts(value.get("missing", []))
+        and set(value) - set(optional) == {"kind", *fields}
+        and all(holds(value[name]) for name, holds in optional.items() if name in value)
         and all(holds(value[name]) for name, holds in fields.items())
     )
 

@@ -36,11 +36,17 @@ from quadric.models import (
     dates,
     expanded,
     fits,
+    is_local_time,
     numbers,
     written_number,
 )
 
 GROUPED_POINT = re.compile(r"^[+-]?[1-9][0-9]{0,2}(?:\.[0-9]{3})+$", re.M)  # 1.234
+POINT, COMMA = (".", ""), (",", "")  # a decimal mark and no mark between thousands
+TWO_READINGS = {",": (COMMA, (".", ",")), ".": (POINT, (",", "."))}
+WORDS = ("none", "na")  # missing values that are also words: no pain, North America
+EVEN = 5  # a total is the sum of at least so many numbers of about the same size
+CLOSE = 1e-4  # relative error of a sum of rounded numbers
 
 
 @dataclass
@@ -77,14 +83,20 @@ class ColumnProfile:
     forms, units, orders : dict
         How many of the other values fit each form of numbers and have each unit, and how many are
         dates in each order. Only counted while `decided` is false.
-    odd_number, odd_date : str
-        The first values that may be a number in two forms, and a date in two orders.
+    odd_numbers : dict
+        For a comma and a point, the first value that it makes a number in two forms.
+    odd_date : str
+        The first value that may be a date in two orders.
+    words : dict
+        How many of the missing values are each of the texts "None" and "NA", as they are written.
     decided : bool
         Whether `form` and `order` are known from an earlier pass.
     form : sequence of str
         How the numbers are written; see `Column.form`.
     order : str
         The order of day, month and year; empty unless the column has dates.
+    local : bool
+        Whether there are times with a difference from UTC.
     parts : dict
         For each part of the dates: count, mean, sum of squared deviations, minimum and maximum.
     values : dict or None
@@ -118,11 +130,13 @@ class ColumnProfile:
     forms: dict[str, int] = field(default_factory=dict)
     units: dict[str, int] = field(default_factory=dict)
     orders: dict[str, int] = field(default_factory=dict)
-    odd_number: str = ""
+    odd_numbers: dict[str, str] = field(default_factory=dict)
     odd_date: str = ""
+    words: dict[str, int] = field(default_factory=dict)
     decided: bool = False
     form: Sequence[str] = PLAIN
     order: str = ""
+    local: bool = False
     parts: dict[str, list[float]] = field(default_factory=dict)
     values: dict[str, int] | None = field(default_factory=dict)
     odd: tuple[int, str] | None = None
@@ -137,6 +151,30 @@ class ColumnProfile:
     def std(self) -> float:
         """The standard deviation of the numbers, with divisor n."""
         return (self.m2 / self.numeric) ** 0.5 if self.numeric else 0.0
+
+    @property
+    def ends_with_total(self) -> bool:
+        """Whether the last number is the sum of the others, which are many of about equal size."""
+        if self.last is None:
+            return False
+        others = self.mean * self.numeric - self.last
+        squares = self.m2 + self.numeric * self.mean**2 - self.last**2
+        return abs(self.last - others) <= CLOSE * abs(others) and 0 < EVEN * squares <= others**2
+
+    @property
+    def is_ambiguous(self) -> bool:
+        """Whether day and month of all dates may be exchanged; with points, the day comes first."""
+        best, of = max(self.orders.values(), default=0), self.orders.get
+        same = of("dmy") == of("mdy") == best and of("ymd", 0) < best
+        return same and "." not in self.odd_date
+
+    @property
+    def limits_of_parts(self) -> dict[str, list[float]]:
+        """Minimum, maximum, mean and standard deviation of each part of the dates."""
+        return {
+            name: [low, high, mean, float((m2 / count) ** 0.5)]
+            for name, (count, mean, m2, low, high) in self.parts.items()
+        }
 
     @property
     def longest(self) -> int:
@@ -160,6 +198,7 @@ class ColumnProfile:
             and len({profile.numeric == 0, *(getattr(profile, n) is None for n in ENDS)}) == 1
             and max(0, profile.pointed, profile.grouped) <= present
             and max([0, *profile.forms.values(), *profile.orders.values()]) <= present
+            and sum(profile.words.values()) <= profile.missing
             and len(values or ()) <= profile.most_values
             and (values is None or profile.type == "other" or sum(values.values()) == present)
             and (profile.odd is None or 1 <= profile.odd[0] <= profile.rows)
@@ -175,18 +214,20 @@ class ColumnProfile:
             self.missing += column.null_count()
             return
         self.type = {pl.String: "text", pl.Boolean: "boolean"}.get(column.dtype, "number")  # type: ignore[call-overload]
-        how = self.missing_values, self.form
+        how, before = (self.missing_values, self.form), self.missing
         if not self.order and (plain := plain_numbers(column, *how)) is not None:
             self._add_plain(*plain)
         else:
             self._add_cleaned(column, cleaned(column, *how))
+        if column.dtype == pl.String and self.missing - before > column.null_count():
+            self._count_words(column)
         self.rows += len(column)
 
     def _add_plain(self, texts: pl.Series, found: Array) -> None:
         """Add text that contains only plain numbers."""
         check_size(self.name, found, self.rows)
         self._add_numbers(found[~np.isnan(found)])
-        if not self.decided and NumberForm(*self.form) == PLAIN:
+        if NumberForm(*self.form) == PLAIN:
             self.pointed += int(texts.str.count_matches(".", literal=True).sum())
             self.grouped += int(texts.str.contains(GROUPED_POINT.pattern).sum())
         self._count_values(texts, self.most_numbers)
@@ -209,7 +250,7 @@ class ColumnProfile:
             )
         if self.order:
             known = self._add_dates(dates(listed))
-        elif column.dtype == pl.String and not self.decided:
+        elif column.dtype == pl.String:
             self._count_plain([value for value, plain in zip(listed, known, strict=True) if plain])
         if known.sum() < present:
             odd = [
@@ -240,6 +281,7 @@ class ColumnProfile:
     def _add_dates(self, texts: list[Any]) -> Array:
         """Add the dates of a batch to the moments of their parts; return which ones are dates."""
         every = expanded(texts, self.order)
+        self.local = self.local or any(isinstance(t, str) and is_local_time(t) for t in texts)
         known = ~np.isnan(every)
         self.dated += int(known[:, PARTS.index("hour")].sum())
         for j, name in enumerate(PARTS):
@@ -258,6 +300,13 @@ class ColumnProfile:
             self.pointed += joined.count(".")
             self.grouped += len(GROUPED_POINT.findall(joined))
 
+    def _count_words(self, column: pl.Series) -> None:
+        """Count the missing values that are words."""
+        texts = column.str.strip_chars()
+        found = texts.filter(texts.str.to_lowercase().is_in(WORDS))
+        for text, count in Counter(found.to_list()).items():
+            self.words[text] = self.words.get(text, 0) + count
+
     def _count_odd(self, counts: Counter[str]) -> None:
         """Count the forms and orders that values which are not numbers have."""
         for text, count in counts.items():
@@ -273,8 +322,10 @@ class ColumnProfile:
                 self.forms[key] = self.forms.get(key, 0) + count
             if number is not None and forms:
                 self.units[number.unit] = self.units.get(number.unit, 0) + count
-                if {(form.decimal, form.thousands) for form in forms} >= {(".", ","), (",", "")}:
-                    self.odd_number = self.odd_number or text
+                marks = {form[:2] for form in forms}
+                for mark, readings in TWO_READINGS.items():
+                    if mark in number.digits and marks >= set(readings):
+                        self.odd_numbers.setdefault(mark, text)
 
     def _add_to_moments(self, values: Array) -> None:
         total, self.mean, self.m2 = _moments(self.numeric, self.mean, self.m2, values)
@@ -306,10 +357,15 @@ PROFILE_FIELDS: dict[str, Check] = {
     **dict.fromkeys(("most_values", "most_numbers", "rows", "missing", "numeric"), is_count),
     **dict.fromkeys(("booleans", "dated", "pointed", "grouped"), is_count),
     **dict.fromkeys(
-        ("forms", "units", "orders"),
+        ("forms", "units", "orders", "words"),
         lambda value: isinstance(value, dict) and all(map(is_count, value.values())),
     ),
-    **dict.fromkeys(("odd_number", "odd_date"), str),
+    "odd_numbers": lambda value: (
+        isinstance(value, dict)
+        and set(value) <= set(TWO_READINGS)
+        and all(isinstance(text, str) for text in value.values())
+    ),
+    "odd_date": str,
     "decided": bool,
     "form": is_form,
     "order": one_of("", *ORDERS),
@@ -328,7 +384,7 @@ PROFILE_FIELDS: dict[str, Check] = {
     "m2": in_range(0, sys.float_info.max),
     **dict.fromkeys(ENDS, lambda value: value is None or in_range(-LARGEST, LARGEST)(value)),
     "missing_values": is_distinct_texts,
-    **dict.fromkeys(("varies", "whole", "counts_up"), bool),
+    **dict.fromkeys(("varies", "whole", "counts_up", "local"), bool),
     "values": lambda value: (
         value is None
         or (isinstance(value, dict) and all(is_count(n) and n > 0 for n in value.values()))

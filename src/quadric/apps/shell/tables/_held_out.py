@@ -57,6 +57,7 @@ FEW_OF_A_CLASS = 10
 UNRELATED = 0.05  # smallest p-value of a score that may be due to chance
 MISCALIBRATED = 0.1, 0.01  # a larger calibration error is remarked on, with a smaller p-value
 BETTER = 0.95  # a smaller share of the loss of a single layer is better than it
+MOST_SERIOUS = ("total", "leak")  # findings that come first
 MANY_DUPLICATES = 0.02  # share of the test rows
 
 # the order of remarks: the most serious come first
@@ -495,8 +496,9 @@ def remarks_on_table(
             for name in dated
         }
     )
-    remarks = [(Rank.COLUMNS, text) for text in dated_rows]
-    remarks += [(Rank.COLUMNS, finding.sentence) for finding in schema.findings]
+    findings = sorted(schema.findings, key=lambda one: one.kind not in MOST_SERIOUS)
+    remarks = [(Rank.COLUMNS, finding.sentence) for finding in findings]
+    remarks += [(Rank.COLUMNS, text) for text in dated_rows]
     return remarks + [(Rank.FEW_ROWS, text) for text in few]
 
 

@@ -35,7 +35,7 @@ from quadric.utils import counted, listed, rounded
 CATEGORIES = ("category", "ordinal", "target-encoded")  # kinds of columns that contain text
 FINDINGS = (
     *("identifier", "mixed", "integer target", "identifier target", "many classes"),
-    *("leak", "sentinel", "code"),
+    *("total", "thousands", "word", "leak", "sentinel", "code"),
 )
 Check = type | Callable[[Any], bool]
 
@@ -136,8 +136,8 @@ class Column:
         How numbers are written: the decimal mark, the thousands separator and the unit.
     of_numbers : bool
         Whether the categories are numbers in the training table, not text.
-    order : str
-        The order of day, month and year; empty for other kinds than dates.
+    order, local : str and bool
+        Of dates: the order of day, month and year, and whether times differ from UTC.
     parts : dict
         Minimum, maximum, mean and standard deviation of each part of a date that varies.
     missing_values : tuple of str
@@ -155,6 +155,7 @@ class Column:
     form: tuple[str, ...] = PLAIN
     of_numbers: bool = False
     order: str = ""
+    local: bool = False
     parts: dict[str, list[float]] = field(default_factory=dict)
     missing_values: tuple[str, ...] = ()
     low: float | None = None
@@ -190,7 +191,7 @@ class Column:
         if self.kind == "date":
             parts = {name: [values[0], values[1]] for name, values in self.parts.items()}
             own = {"name": self.name, "kind": "date", "order": self.order, "parts": parts}
-            return own | missing
+            return own | ({"local": True} if self.local else {}) | missing
         return {"name": self.name, "kind": "number", "form": list(self.form)} | missing
 
 
@@ -201,9 +202,7 @@ class Finding:
     Attributes
     ----------
     kind : str
-        One of `FINDINGS`: likely identifiers among the inputs, numbers with a few other values, and
-        targets that may be classes, are identifiers or have very many classes; or what
-        `suspicious_columns` finds.
+        One of `FINDINGS`, which `_schema_inference` and `_suspicious_columns` describe.
     columns : tuple of str
         The columns concerned.
     sentence : str
@@ -385,6 +384,7 @@ FIELDS: dict[type, dict[str, Check]] = {
         "std": in_range(0, 2 * LARGEST),
         "form": is_form,
         "of_numbers": bool,
+        "local": bool,
         "order": one_of("", *ORDERS),
         "parts": are_parts,
         "missing_values": is_distinct_texts,

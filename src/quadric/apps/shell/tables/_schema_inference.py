@@ -12,10 +12,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import polars as pl
 
-from quadric.apps.shell.tables._cleaning import cleaned
-from quadric.apps.shell.tables._column_profile import ColumnProfile, profile_batch
+from quadric.apps.shell.tables._column_profile import (
+    TWO_READINGS,
+    ColumnProfile,
+)
 from quadric.apps.shell.tables._options import (
     DECIMAL_POINT,
     ColumnOptions,
@@ -31,15 +32,11 @@ from quadric.apps.shell.tables._schema import (
     Finding,
     Schema,
 )
-from quadric.checks import Array
 from quadric.errors import TableError
 from quadric.models import (
     FORMS,
     ORDERS,
-    PARTS,
     NumberForm,
-    expanded,
-    numbers,
 )
 from quadric.utils import counted, first_applying, listed
 
@@ -57,6 +54,9 @@ MOSTLY = 0.9  # above this share of numbers, the other values are considered mis
 ROWS_PER_CLASS = 5  # values that occur this often, on average, may be classes
 MOST_INTEGER_CLASSES = 200
 MOST_NAMED = 8
+MARKS = {",": "comma", ".": "point"}
+CHOICES = {",": "--decimal , or --thousands ,", ".": "--thousands , or --decimal , --thousands ."}
+FEWEST_GROUPED = 10  # numbers such as 1.234 in a column whose points may separate thousands
 FEW_ROWS = 20  # fewer numbers may count up by chance
 IDENTIFIER = re.compile(
     r"(?i:(^|[ _.-])(id|ids|uid|uuid|guid|idx|index|key|code|zip|zipcode|postcode|plz|iban|sku|"
@@ -180,12 +180,13 @@ def _form_of(profile: ColumnProfile, given: TableFormat, *, is_target: bool) -> 
     if best <= max(profile.numeric, MOSTLY * profile.present) or mixed:
         return profile.form
     fitting = [form for form, count in counts.items() if count == best]
-    if {(".", ","), (",", "")} <= {form[:2] for form in fitting} and profile.odd_number:
-        raise TableError(
-            f"column {name!r} contains numbers such as {profile.odd_number!r}, whose comma may be "
-            "a decimal mark or separate thousands. Use --decimal , or --thousands , to choose"
-            + ("." if is_target else " (or --drop or --categorical for this column).")
-        )
+    for mark, text in profile.odd_numbers.items():
+        if {form[:2] for form in fitting} >= set(TWO_READINGS[mark]):
+            raise TableError(
+                f"column {name!r} contains numbers such as {text!r}, whose {MARKS[mark]} may be "
+                f"a decimal mark or separate thousands. Use {CHOICES[mark]} to choose"
+                + ("." if is_target else " (or --drop or --categorical for this column).")
+            )
     return (*fitting[0][:2], *(units or ("",)))
 
 
@@ -205,16 +206,9 @@ def _order_of(profile: ColumnProfile) -> str:
     """Return the order of the dates of a column; empty if it does not follow or has few dates."""
     best = max(profile.orders.values(), default=0)
     fitting = [name for name in ORDERS if profile.orders.get(name) == best]
-    if best <= MOSTLY * profile.present or _is_ambiguous(profile):
+    if best <= MOSTLY * profile.present or profile.is_ambiguous:
         return ""
     return fitting[0]
-
-
-def _is_ambiguous(profile: ColumnProfile) -> bool:
-    """Whether day and month of all dates may be exchanged; with points, the day comes first."""
-    best, of = max(profile.orders.values(), default=0), profile.orders.get
-    same = of("dmy") == of("mdy") == best and of("ymd", 0) < best
-    return same and "." not in profile.odd_date
 
 
 def infer_schema(
@@ -295,7 +289,7 @@ def _column_or_reason(
             "(write them as 2024-12-31)": (
                 not forced
                 and max(profile.orders.values(), default=0) > MOSTLY * present
-                and _is_ambiguous(profile)
+                and profile.is_ambiguous
             ),
             f"it contains dates except for {counted(present - profile.dated, 'value')}; the first "
             f"is {profile.first_odd}": profile.order and profile.dated < present,
@@ -320,10 +314,10 @@ def _column_or_reason(
     }
     form, of_numbers = tuple(profile.form), profile.type != "text"
     if profile.order:
-        parts = {name: four for name, four in _parts_of(profile).items() if four[0] < four[1]}
+        parts = {name: four for name, four in profile.limits_of_parts.items() if four[0] < four[1]}
         if not parts:
             return "it has only one value"
-        return Column(name, "date", order=profile.order, parts=parts, **common)
+        return Column(name, "date", order=profile.order, local=profile.local, parts=parts, **common)
     if numeric:
         kind = "boolean" if profile.booleans == present else "number"
         common |= {"mean": profile.mean, "std": profile.std}
@@ -373,52 +367,6 @@ def _ordinal(
     missing = profile.missing + sum(values[value] for value in unknown)
     of_numbers = profile.type != "text"
     return Column(name, "ordinal", order, missing, mean, std, of_numbers=of_numbers)
-
-
-def _parts_of(profile: ColumnProfile) -> dict[str, list[float]]:
-    """Return minimum, maximum, mean and standard deviation of each part of a column of dates."""
-    return {
-        name: [low, high, mean, float((m2 / count) ** 0.5)]
-        for name, (count, mean, m2, low, high) in profile.parts.items()
-    }
-
-
-def limited_to(schema: Schema, X: pl.DataFrame) -> Schema:
-    """Return the schema with the ranges that the parts of dates have in some of the rows."""
-    columns = []
-    for column in schema.columns:
-        profile = ColumnProfile(column.name, 0, 0, decided=True, order=column.order)
-        if column.order:
-            profile.add(X[column.name])
-        found = _parts_of(profile)
-        parts = {name: found.get(name, four) for name, four in column.parts.items()}
-        columns.append(replace(column, parts=parts))
-    return replace(schema, columns=tuple(columns))
-
-
-def times_of(column: pl.Series, table_format: TableFormat) -> Array:
-    """Return the times in a column of dates or numbers; NaN where they are missing.
-
-    Raises TableError for other columns.
-    """
-    options = ColumnOptions(column.name)
-    profiles = new_profiles(options, [column.name], table_format)
-    profile_batch(profiles, column.to_frame())
-    if again := profile_again(profiles, options, table_format):
-        profile_batch(profiles := again, column.to_frame())
-    (profile,) = profiles
-    if profile.order and profile.dated == profile.present:
-        part = "hour" if profile.order == "time" else "days"
-        texts = [None if value is None else str(value) for value in cleaned(column)]
-        return expanded(texts, profile.order)[:, PARTS.index(part)]
-    if profile.type == "other" or profile.numeric < profile.present or not profile.present:
-        found = "" if profile.odd is None else f" It contains {profile.first_odd}."
-        ambiguous = profile.odd_date and _is_ambiguous(profile)
-        advice = " Write dates as 2024-12-31." if ambiguous or profile.orders else ""
-        raise TableError(
-            f"--time needs a column of dates or numbers; {column.name!r} is none.{found}{advice}"
-        )
-    return numbers(cleaned(column), NumberForm(*profile.form))
 
 
 def _task_and_classes(profile: ColumnProfile, task: str | None) -> tuple[str, dict[Any, int]]:
@@ -524,7 +472,43 @@ def _findings(
         if kinds.get(name) == "number" and _is_identifier(profile)
     ]
     drop = " ".join(f"--drop {shlex.quote(name)}" for name in identifiers[:MOST_NAMED])
+    numeric = [name for name in inputs if kinds.get(name) == "number"]
+    totals = [
+        one.name
+        for one in (*map(inputs.__getitem__, numeric), *[target] * (not classes))
+        if one.ends_with_total
+    ]
+    grouped = [name for name in numeric if _may_be_grouped(inputs[name])]
+    words = [
+        one
+        for one in (*texts.values(), target)
+        if one.words and _hides_a_category(one, kinds.get(one.name, "target"))
+    ]
+    hidden = [
+        f"{listed(map(repr, one.words), 2)} in {one.name!r} "
+        f"({counted(sum(one.words.values()), 'value')})"
+        for one in words
+    ]
     found = [
+        Finding(
+            "total",
+            tuple(totals),
+            f"The last number of {listed(map(repr, totals), MOST_NAMED)} is the sum of the others, "
+            "so its row is probably a total. Remove this row from the table.",
+        ),
+        Finding(
+            "thousands",
+            tuple(grouped),
+            f"The points in {listed(map(repr, grouped), MOST_NAMED)} are read as decimal marks, "
+            "but may separate thousands: all have three digits behind them. If so, use --decimal , "
+            "--thousands . for the table.",
+        ),
+        Finding(
+            "word",
+            tuple(one.name for one in words),
+            f"Read as missing values: {listed(hidden, MOST_NAMED)}. If this is a category, write "
+            "it in another way, such as 'nothing'.",
+        ),
         Finding(
             "mixed",
             tuple(mixed),
@@ -567,6 +551,22 @@ def _exceptions(profile: ColumnProfile) -> str:
     count = profile.present - profile.numeric
     which = "" if count == 1 else "the first is "
     return f"{counted(count, 'value')}; {which}{profile.first_odd}"
+
+
+def _may_be_grouped(profile: ColumnProfile) -> bool:
+    """Whether points may separate thousands: all have three digits behind, and some are missing."""
+    low, high = profile.low or 0.0, profile.high or 0.0
+    some = FEWEST_GROUPED <= profile.grouped == profile.pointed < profile.numeric
+    return some and max(-low, high) < 1000  # larger numbers would have points
+
+
+def _hides_a_category(profile: ColumnProfile, kind: str) -> bool:
+    """Whether "None" or "NA" may be a category that is lost.
+
+    If all missing values of a nominal column are this word, they are a category anyway.
+    """
+    one_word = len(profile.words) == 1 and sum(profile.words.values()) == profile.missing
+    return profile.numeric < profile.present and (kind in ("ordinal", "target") or not one_word)
 
 
 def _is_identifier(profile: ColumnProfile) -> bool:

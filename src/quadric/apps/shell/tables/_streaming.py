@@ -366,7 +366,7 @@ class _Run:
         """Return the data and settings that a checkpoint must match."""
         chosen = asdict(self.options) | asdict(self.settings)
         del chosen["verbose"], chosen["cv"], chosen["cost"]
-        own = {"buffer": self.rows, "epochs": self.stream.epochs, "format": 8}
+        own = {"buffer": self.rows, "epochs": self.stream.epochs, "format": 9}
         return self.source.fingerprint() | chosen | own
 
     def start(self, state: dict[str, Any], arrays: dict[str, Array]) -> tuple[Learner, int]:

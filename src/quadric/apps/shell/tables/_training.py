@@ -35,15 +35,19 @@ from quadric.apps.shell.tables._held_out import (
     remarks_on_scores,
     remarks_on_table,
 )
+from quadric.apps.shell.tables._latest_rows import (
+    latest,
+    limited_to,
+    times_of,
+    with_lasting_inputs,
+)
 from quadric.apps.shell.tables._options import ColumnOptions, Settings, check_columns, refuse
 from quadric.apps.shell.tables._preprocessing import encoded_for_training, fitted_pipeline
 from quadric.apps.shell.tables._schema import Schema, labeled_rows
 from quadric.apps.shell.tables._schema_inference import (
     infer_schema,
-    limited_to,
     new_profiles,
     profile_again,
-    times_of,
 )
 from quadric.apps.shell.tables._source import Source
 from quadric.apps.shell.tables._suspicious_columns import with_suspicions
@@ -312,6 +316,16 @@ class _Run:
     def hold_out(self) -> Trained:
         """Train on some rows and test on the others; then train on all rows, unless told not to."""
         rows, held = self._split()
+        if self.times is not None:
+            self.tell("choosing inputs for later rows")
+            self.schema = with_lasting_inputs(
+                self.schema,
+                self.X[rows],
+                self.y[rows],
+                self.times[rows],
+                self.settings,
+                _fitted,
+            )
         if self.settings.holdout and self.times is not None:
             self.schema = limited_to(self.schema, self.X[rows])
         collected = ScoredRows(self.schema, self.settings.seed)
@@ -332,7 +346,7 @@ class _Run:
         """Return training rows and held-out rows."""
         if self.times is None:
             return _holdout(self.y, self.schema, self.settings)
-        return _latest(self.times, self.y, self.schema, self.settings)
+        return latest(self.times, self.y, self.schema, self.settings)
 
     def cross_validate_if_fast(self) -> Trained:
         """Cross-validate if that is fast and every class has enough rows; else hold out rows."""
@@ -379,7 +393,8 @@ class _Run:
             return model
         self.tell("comparing with other shapes")
         other = replace(self.settings, hidden=None, kind=None, equation=not single)
-        return _fitted(self.X[rows], self.y[rows], self.schema, other)
+        X = self.X[rows]
+        return _fitted(X, self.y[rows], self._schema_of(X), other)
 
     def _fit_and_predict(
         self,
@@ -405,11 +420,14 @@ class _Run:
                 self.remarks += remarks_on_duplicates((self.X[rows], self.y[rows]), (X, y))
         return model, linear
 
+    def _schema_of(self, X: pl.DataFrame) -> Schema:
+        """Return the schema for these rows: later dates are like the last one, as in the future."""
+        return self.schema if self.times is None else limited_to(self.schema, X)
+
     def _fit(self, rows: Any) -> tuple[Pipeline, LinearBaseline]:
         """Fit the model and the linear baseline."""
         X, y = self.X[rows], self.y[rows]
-        # dates after the last one of these rows are like the last one, as they will be later
-        schema = self.schema if self.times is None else limited_to(self.schema, X)
+        schema = self._schema_of(X)
         model = _fitted(X, y, schema, self.settings)
         Z = encoded_for_training(model, X, y, schema)
         return model, LinearBaseline.fit(Z, y, self.schema, self.settings.class_weight)
@@ -519,30 +537,6 @@ def _holdout(y: Array, schema: Schema, settings: Settings) -> tuple[Array, Array
     held = [rng.permutation(group)[:count] for group, count in zip(groups, counts, strict=True)]
     out = np.sort(np.concatenate(held))
     return np.setdiff1d(np.arange(len(y)), out), out
-
-
-def _latest(times: Array, y: Array, schema: Schema, settings: Settings) -> tuple[Array, Array]:
-    """Return the earlier rows, and the latest ones, which are held out.
-
-    Rows without a time are among the first, and rows with equal times are not separated.
-    """
-    known = np.sort(times[~np.isnan(times)])
-    count = round(settings.held_out_share * len(known))
-    late = times >= known[-count] if count else np.zeros(len(times), dtype=bool)
-    if late.sum() == len(known) and count:
-        late = times > known[0]
-    rows, held = np.flatnonzero(~late), np.flatnonzero(late)
-    new = [label for label in schema.classes if not (y[rows] == label).any()]
-    refuse(
-        {
-            f"all times in {settings.time!r} are equal, so --time cannot separate the rows.": (
-                count and not len(held)
-            ),
-            f"the class {next(iter(new), '')!r} occurs only in the latest rows by "
-            f"{settings.time!r}. Use a smaller --test-size, or no --time.": new,
-        }
-    )
-    return rows, held
 
 
 def _fitted(X: pl.DataFrame, y: Array, schema: Schema, settings: Settings) -> Pipeline:
