@@ -5,13 +5,13 @@ import json
 import pytest
 
 from tests.support.damage import OF_MODELS
-from tests.support.forging.files import ATTACKS
+from tests.support.forging.files import ATTACKS, FOR_TABLES
 from tests.support.forging.uses import COMMANDS, USES
 from tests.support.processes import ONE_THREAD, answer_of, output_of
 
 
-def forge(count, seed, damaged):
-    outcome = answer_of("forged_model_files.run", count, seed, damaged)
+def forge(count, seed, damaged, for_tables=0):
+    outcome = answer_of("forged_model_files.run", count, seed, damaged, for_tables)
     causes = [
         f"{found['count']} x {cause}\n  seed {found['seed']} ({found['name']}): {found['said']}\n"
         + found["trace"]
@@ -20,9 +20,8 @@ def forge(count, seed, damaged):
     assert not causes, "\n".join(causes)
     assert outcome["failed"] == 0
     assert outcome["memory"] < 10
-    assert (
-        outcome["files"] == outcome["refused"] + outcome["works"] == count + damaged + len(ATTACKS)
-    )
+    attacks = sum(not for_tables or name in FOR_TABLES for name, _ in ATTACKS.values())
+    assert outcome["files"] == outcome["refused"] + outcome["works"] == count + damaged + attacks
     assert set(outcome["damage"]) == {f"damage: {change.__name__}" for change in OF_MODELS}
     assert set(outcome["damage"]["damage: flip_bits"]) == {"refused"}
     return outcome
@@ -42,6 +41,15 @@ def test_20_000_forged_files(capsys):
     assert outcome["works"] > 1000
     with capsys.disabled():
         print(f"\n20 000 forged and 10 000 damaged model files: {json.dumps(outcome)}")
+
+
+@pytest.mark.full
+def test_2000_forged_files_of_models_for_tables(capsys):
+    """Models that read tables and encode categories by ranks, by the target and one-hot."""
+    outcome = forge(2000, 37, 400, 1)
+    assert outcome["works"] > 100
+    with capsys.disabled():
+        print(f"\n2000 forged and 400 damaged files of models for tables: {json.dumps(outcome)}")
 
 
 # ---- the checks themselves -----------------------------------------------------------------

@@ -14,20 +14,26 @@ import warnings
 from collections import Counter
 
 from tests.support.damage import TRACE
-from tests.support.forging.files import ATTACKS, SMALL_SEEDS, originals
+from tests.support.forging.files import ATTACKS, FOR_TABLES, SMALL_SEEDS, originals
 from tests.support.forging.workers import outcomes, warm_up
 
 
-def run(count, seed, damaged=0):
-    """Examine the attacks, `count` forged files and files with damaged bytes."""
+def run(count, seed, damaged=0, for_tables=0):
+    """Examine the attacks, `count` forged files and files with damaged bytes.
+
+    With `for_tables`, only of models that read tables and encode categories.
+    """
     warnings.simplefilter("ignore")
     files = originals(seed * SMALL_SEEDS)
+    files = [file for file in files if not for_tables or file.name in FOR_TABLES]
+    there = {file.name for file in files}
+    attacks = [attack for attack, (name, _) in ATTACKS.items() if name in there]
     warm_up(files)
     first = seed * SMALL_SEEDS
     result = {"files": 0, "refused": 0, "works": 0, "failed": 0, "memory": 0.0}
     uses, told, causes, kinds = Counter(), Counter(), {}, {}
     seeds = [*range(first, first + count), *(f"damaged {first + i}" for i in range(damaged))]
-    for outcome in outcomes([*ATTACKS, *seeds], files):
+    for outcome in outcomes([*attacks, *seeds], files):
         result["files"] += 1
         result["memory"] = max(result["memory"], outcome["memory"])
         uses.update(outcome["uses"])

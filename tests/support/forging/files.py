@@ -46,6 +46,8 @@ FEW = (
     "given categories",
     "target encoding",
 )
+TRAINED = {"trained": "sign", "trained on numbers": "size", "trained on colours": "colour"}
+FOR_TABLES = ("table columns", "target encoding", *TRAINED)  # read, and encode in all ways
 NAMES = {"columns": [*"abcd"], "classes": ["large", "small"], "target": "y"}  # of a bare network
 SMALL_SEEDS = 10**6
 TRIES = 20
@@ -70,24 +72,30 @@ def originals(seed):
             model, X = make(name)
             quadric.save(model, path, extra=NAMES if name == FEW[0] else None)
             found.append(_original(name, path, X))
-        found.append(_original("trained", path, train(path)))
+        for name, target in TRAINED.items() if seed >= SMALL_SEEDS else [("trained", "sign")]:
+            found.append(_original(name, path, train(path, target)))
     for path in sorted(FIXTURES.glob("*.quadric")):
         found.append(_original(path.stem, path, None))
     return found
 
 
-def train(path):
+def train(path, target):
     """Write a file with `quadric train`, which includes the description of the table."""
     frame = table()[0][["size", "colour"]].assign(
         price=[f"${1000 + 37 * i:,}.50" for i in range(90)],
         sold=pd.date_range("2024-01-01", periods=90, freq="29h").strftime("%d.%m.%Y %H:%M"),
+        sent=pd.date_range("2024-01-01", periods=90, freq="7h").strftime("%Y-%m-%d %H:%M+02:00"),
+        town=[f"town {i * 7 % 12}" for i in range(90)],  # encoded by the target
+        answer=[["low", "medium", "high"][i * 5 % 3] for i in range(90)],  # ordinal
     )
+    frame["sign"] = np.where(frame["size"] > 0, "+", "-")
     data = path.with_suffix(".csv")
-    frame.assign(sign=np.where(frame["size"] > 0, "+", "-")).to_csv(data, index=False)
+    frame.to_csv(data, index=False)
     # in a process, because it starts threads, which make a fork unsafe
-    arguments = ["train", data, "-t", "sign", "--hidden", "2", "-o", path]
+    options = ["--hidden", "2", "--max-categories", "8", "--drop", "sign" * (target != "sign")]
+    arguments = ["train", data, "-t", target, *options, "-o", path]
     subprocess.run([sys.executable, "-m", "quadric", *arguments], check=True, capture_output=True)
-    return frame
+    return frame.drop(columns={"sign", target})
 
 
 def _original(name, path, X):
