@@ -356,7 +356,7 @@ TABLES = {
         prepare_sensors,
         rows=8760,
         train_rows=6570,
-        options=("--missing-values", "temp=-999"),
+        options=("--missing-values", "temp=-999", "--time", "time"),
     ),
 }
 
