@@ -1,7 +1,6 @@
 """Sweeps on a Dask cluster give the same table, or an error, if workers or schedulers die."""
 
 import itertools
-import json
 import random
 import signal
 import sys
@@ -17,10 +16,10 @@ from quadric import datasets
 from quadric.apps.paper import EXPERIMENTS, Context, _mnist as mnist
 from quadric.apps.paper.sweep import Recipe, Store, _runner as dask_module, run_sweep
 from quadric.apps.shell import app
+from quadric.cluster import _tasks, _workers
 from tests.support import processes
+from tests.support.clusters import Cluster, kill_behind_nanny
 from tests.support.sweeps import RECIPE, TASKS, end_the_worker, images, table
-
-psutil = pytest.importorskip("psutil")
 
 pytestmark = pytest.mark.slow  # every test starts a cluster or a command
 
@@ -39,70 +38,6 @@ def expected(tmp_path_factory):
     """The table of TASKS, computed on this machine."""
     with Store(tmp_path_factory.mktemp("expected") / "runs.sqlite") as opened:
         return table(run_sweep(TASKS, RECIPE, DATA, opened))
-
-
-class Cluster:
-    """A scheduler and its workers, each a process that can be killed."""
-
-    def __init__(self, directory, **environment):
-        self.directory, self.environment = directory, environment
-        self.workers = []
-        self._names = itertools.count()
-        told = directory / f"scheduler {id(self)}.json"
-        options = ("--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--no-show")
-        self.scheduler = self._start("scheduler", *options, "--scheduler-file", str(told))
-        deadline = time.monotonic() + 60
-        while not told.exists() or not told.read_text().endswith("}"):
-            assert time.monotonic() < deadline
-            assert self.scheduler.poll() is None
-            time.sleep(0.05)
-        self.address = json.loads(told.read_text())["address"]
-
-    def _start(self, part, *options):
-        return processes.Started(
-            ["-m", f"distributed.cli.dask_{part}", *options], **self.environment
-        )
-
-    def add_worker(self, nanny="--no-nanny"):
-        name = f"worker{next(self._names)}"
-        options = ("--name", name, "--nthreads", "2", nanny, "--no-dashboard")
-        options = (*options, "--host", "127.0.0.1", "--memory-limit", "0")
-        options = (*options, "--local-directory", str(self.directory / name))
-        self.workers.append(self._start("worker", self.address, *options))
-        return self
-
-    def wait(self, count=1):
-        import distributed
-
-        with distributed.Client(self.address, timeout=60, set_as_default=False) as client:
-            client.wait_for_workers(count, timeout=60)
-        return self
-
-    def close(self):
-        for process in (*self.workers, self.scheduler):
-            for child in children(process):
-                child.kill()
-            process.kill()
-            process.wait()
-
-
-def children(process):
-    try:
-        return psutil.Process(process.pid).children(recursive=True)
-    except psutil.NoSuchProcess:
-        return []
-
-
-def kill_behind_nanny(nanny):
-    """Kill the worker's process; return False if there is currently none."""
-    for child in children(nanny):
-        try:
-            if "spawn_main" in " ".join(child.cmdline()):
-                child.kill()
-                return True
-        except psutil.Error:
-            pass
-    return False
 
 
 @pytest.fixture
@@ -246,7 +181,7 @@ def test_workers_killed_at_random_moments_change_nothing(
 
 
 def test_a_cluster_that_loses_all_workers_is_reported(new_cluster, store, monkeypatch):
-    monkeypatch.setattr(dask_module, "SECONDS_WITHOUT_WORKERS", 2)
+    monkeypatch.setattr(_workers, "SECONDS_WITHOUT_WORKERS", 2)
     workers = new_cluster().add_worker().wait()
 
     def kill(row, done, total):
@@ -269,7 +204,8 @@ def test_runs_that_kill_their_workers_are_abandoned(new_cluster, store, monkeypa
     with pytest.raises(RuntimeError) as caught:
         run_sweep(FEW[:1], RECIPE, DATA, store, dask=workers.address)
     assert str(caught.value).startswith(
-        f"the Dask cluster at {workers.address} finished none of 1 runs in 2 attempts (KilledWorker"
+        f"the Dask cluster at {workers.address} finished none of 1 tasks in 2 attempts "
+        "(KilledWorker"
     )
     assert str(caught.value).endswith("check its workers, then run the same command again.")
     assert "\n" not in str(caught.value)
@@ -280,7 +216,7 @@ def test_runs_that_kill_their_workers_are_abandoned(new_cluster, store, monkeypa
 
 COMMAND = (
     "import quadric.datasets as d; d.mnist = lambda data_dir: d.digits();"
-    "import quadric.apps.paper.sweep._runner as m; m.SECONDS_TO_CONNECT = 3;"
+    "import quadric.cluster._workers as m; m.SECONDS_TO_CONNECT = 3;"
     "from quadric.apps.shell import main; main()"
 )
 
@@ -343,8 +279,8 @@ def test_a_killed_scheduler_is_reported_and_the_sweep_resumes(kills, new_cluster
 def test_a_missing_scheduler_or_worker_is_reported(store, monkeypatch):
     import distributed
 
-    monkeypatch.setattr(dask_module, "SECONDS_TO_CONNECT", 0.5)
-    monkeypatch.setattr(dask_module, "SECONDS_TO_FIRST_WORKER", 0.5)
+    monkeypatch.setattr(_workers, "SECONDS_TO_CONNECT", 0.5)
+    monkeypatch.setattr(_workers, "SECONDS_TO_FIRST_WORKER", 0.5)
     with pytest.raises(ConnectionError, match=r"answered at 'tcp://127.0.0.1:1'"):
         run_sweep(FEW, RECIPE, DATA, store, dask="tcp://127.0.0.1:1")
     with pytest.raises(
@@ -384,6 +320,6 @@ def test_a_missing_dask_extra_is_reported(store, monkeypatch):
 
 def test_a_worker_that_joins_late_with_another_engine_is_refused():
     with pytest.raises(RuntimeError, match="a worker that joined later"):
-        dask_module.run_remotely(FEW[0], RECIPE, DATA, ("0.0.1", "0"))
-    message = dask_module._mismatch(("1", "1"), "w", ModuleNotFoundError("quadric"))
+        _tasks.run_checked(None, FEW[0], DATA, dask_module.versions, {"quadric": "0.0.1"})
+    message = _workers.mismatch({"quadric": "1"}, "w", ModuleNotFoundError("quadric"))
     assert "no usable quadric (ModuleNotFoundError" in message

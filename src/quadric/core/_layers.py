@@ -432,19 +432,27 @@ class Stack:
         return float(values.mean(dtype=np.float64))
 
     def gradients(
-        self, X: Matrix, Y: Array, weight: Array | None = None, *, finite: bool = False
+        self,
+        X: Matrix,
+        Y: Array,
+        weight: Array | None = None,
+        *,
+        finite: bool = False,
+        divisor: float | None = None,
     ) -> tuple[float, list[Layer]]:
         """Return the mean over samples of weight times loss, and its gradients.
 
         With `finite`, raise ValueError if a pre-activation is not finite. Training does not
-        need this check, because the loss reveals such values.
+        need this check, because the loss reveals such values. The sums are divided by `divisor`,
+        which is the number of samples by default.
         """
+        divisor = X.shape[0] if divisor is None else divisor
         total = 0.0
         sums: list[Layer] = []
         with self.threads(X.shape[0]):
             for rows in self._blocks(X.shape[0]):
                 factors = None if weight is None else weight[rows]
-                value, grads = self._block_gradients(X[rows], Y[rows], factors, X.shape[0], finite)
+                value, grads = self._block_gradients(X[rows], Y[rows], factors, divisor, finite)
                 total += value
                 if sums:
                     for into, part in zip(parameters(sums), parameters(grads), strict=True):
@@ -454,9 +462,9 @@ class Stack:
         return total, sums
 
     def _block_gradients(
-        self, X: Matrix, Y: Array, weight: Array | None, n_rows: int, finite: bool
+        self, X: Matrix, Y: Array, weight: Array | None, divisor: float, finite: bool
     ) -> tuple[float, list[Layer]]:
-        """Return the block's share of the mean loss over `n_rows` rows, and its gradients."""
+        """Return the block's sum of losses divided by `divisor`, and its gradients."""
         caches, outputs = [], [X]
         for l, layer in enumerate(self.layers):
             z, cache = layer.forward(outputs[-1])
@@ -469,7 +477,7 @@ class Stack:
         if weight is not None:
             values = values * weight
             delta *= weight[:, None]
-        delta /= delta.dtype.type(n_rows)
+        delta /= delta.dtype.type(divisor)
 
         grads: list[Layer] = []
         for l in range(len(self.layers) - 1, -1, -1):
@@ -480,7 +488,7 @@ class Stack:
                 assert slope is not None  # only the last activation may lack a slope
                 delta = d_input
                 delta *= slope(outputs.pop())
-        return float(values.sum(dtype=np.float64)) / n_rows, grads[::-1]
+        return float(values.sum(dtype=np.float64)) / divisor, grads[::-1]
 
     def threads(self, n_rows: int) -> AbstractContextManager[None]:
         """Return a context that gives the threads to compiled loops if they do most of the work."""

@@ -36,7 +36,15 @@ from quadric.estimators._parameters import (
     solver_for,
 )
 from quadric.network import Network
-from quadric.training import Architecture, History, Options, Samples, TrainingState, train
+from quadric.training import (
+    Architecture,
+    BlockSamples,
+    History,
+    Options,
+    Samples,
+    TrainingState,
+    train,
+)
 
 BATCH_SIZE = 200
 GROWTH = 10.0  # an epoch diverges if its loss exceeds this many times the loss at the start
@@ -122,12 +130,33 @@ class QuadraticNetworkEstimator(FittedAttributes, NetworkParameters):
     ) -> Self:
         """Fit the model; messages name the estimator by `title`, or else by its class."""
         title = title or type(self).__name__
+        if hasattr(X, "__dask_graph__"):
+            from quadric.estimators import _on_cluster
+
+            _on_cluster.refuse(self, incremental=incremental)
+            given = _on_cluster.prepare(self, X, y, sample_weight)
+            options = training_options(self, "lbfgs", given.n_samples, incremental=False)
+            return self._fit_data(given.data, given.problem, options, title, given.samples)
         anew = "network_" not in vars(self) or not (self.warm_start or incremental)
         data = _data.check_fit_data(self, X, y, sample_weight, reset=anew, y_dtype=self._y_dtype)
         problem = self._problem(data, anew=anew, incremental=incremental)
-        rng, n_samples = check_random_state(self.random_state), data.X.shape[0]
+        n_samples = data.X.shape[0]
         solver = solver_for(self, n_samples, incremental=incremental)
         options = training_options(self, solver, n_samples, incremental=incremental)
+        return self._fit_data(data, problem, options, title, anew=anew)
+
+    def _fit_data(
+        self,
+        data: FitData,
+        problem: Problem,
+        options: Options,
+        title: str,
+        samples: Callable[[np.dtype[Any]], _data.AnySamples] | None = None,
+        *,
+        anew: bool = True,
+    ) -> Self:
+        """Fit the model to validated data, or to `samples(dtype)`, of which `data` are a part."""
+        rng = check_random_state(self.random_state)
         if anew:
             dtype = np.dtype(self.dtype or data.X.dtype)
             new = self._new_networks(data, problem, options, rng, dtype)
@@ -138,9 +167,12 @@ class QuadraticNetworkEstimator(FittedAttributes, NetworkParameters):
         else:
             new, dtype = None, self.network_.dtype
             self._check_continuation(data, problem, options)
-        samples = _data.as_samples(data.X, problem.encode(dtype), problem.weight, dtype)
-        run = self._minimize if solver == "lbfgs" else self._run_epochs
-        run(samples, problem, options, new, rng, title)
+        if samples is not None:
+            every = samples(dtype)
+        else:
+            every = _data.as_samples(data.X, problem.encode(dtype), problem.weight, dtype)
+        run: Any = self._minimize if options.solver == "lbfgs" else self._run_epochs
+        run(every, problem, options, new, rng, title)
         return self
 
     @abstractmethod
@@ -224,7 +256,7 @@ class QuadraticNetworkEstimator(FittedAttributes, NetworkParameters):
 
     def _minimize(
         self,
-        samples: Samples,
+        samples: _data.AnySamples,
         problem: Problem,
         options: Options,
         new: NewNetworks | None,
@@ -317,7 +349,7 @@ class QuadraticNetworkEstimator(FittedAttributes, NetworkParameters):
 
     def _train(
         self,
-        samples: Samples,
+        samples: _data.AnySamples,
         loss: str,
         options: Options,
         rng: np.random.RandomState,
@@ -333,7 +365,12 @@ class QuadraticNetworkEstimator(FittedAttributes, NetworkParameters):
         stack = Stack(self.network_.layers, self.network_.activations, loss)
         try:
             with progress(title, options.epochs) if self.verbose else nullcontext() as report:
-                train(stack, samples, options, state, rng=rng, validate=validate, callback=report)
+                run: Any = train
+                if isinstance(samples, BlockSamples):
+                    from quadric.estimators import _on_cluster
+
+                    run = _on_cluster.train
+                run(stack, samples, options, state, rng=rng, validate=validate, callback=report)
         finally:  # a model whose training was interrupted can be used and saved
             self._set_attributes()
 

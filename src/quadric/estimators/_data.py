@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -13,10 +13,12 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from quadric.checks import Array, Matrix, as_csr, check_indices, unmasked
+from quadric.cluster import check_absent
 from quadric.core import Layer
 from quadric.estimators._messages import warn_user
 from quadric.training import (
     Architecture,
+    BlockSamples,
     Options,
     Samples,
     check_training,
@@ -34,6 +36,9 @@ PAUSED = 4  # candidates whose training can be continued with the memory of L-BF
 REPEATED_UP_TO = 250  # with at most this many samples, two parts are held out, one after the other
 CHOSEN_ON = 10_000  # samples on which the shape is chosen if there are more than `LBFGS_SAMPLES`
 ROWS = 1000  # number of rows compared or squared at once, because X may fill most of the memory
+
+
+AnySamples: TypeAlias = Samples | BlockSamples
 
 
 class FitData(NamedTuple):
@@ -91,6 +96,8 @@ def check_inputs(X: Any) -> Any:
 
     This function is called before scikit-learn's validation, which may convert X.
     """
+    if hasattr(X, "__dask_graph__"):
+        check_absent("This method", X)
     unmasked("X", X)
     if sparse.issparse(X):
         check_indices("X", X)
@@ -232,9 +239,12 @@ def merge_repeated(samples: Samples) -> Samples:
 
 
 def samples_to_minimize(
-    samples: Samples, rng: np.random.RandomState, *, several: bool
-) -> tuple[Samples, Samples]:
+    samples: AnySamples, rng: np.random.RandomState, *, several: bool
+) -> tuple[AnySamples, Samples]:
     """Return the samples for 'lbfgs', and those on which `several` candidates are compared."""
+    if isinstance(samples, BlockSamples):
+        assert samples.some is not None
+        return samples, merge_repeated(samples.some)
     weighted = without_zero_weights(samples)
     if several and len(samples) > LBFGS_SAMPLES:
         return samples, weighted.take(np.sort(rng.permutation(len(weighted))[:CHOSEN_ON]))
@@ -261,11 +271,14 @@ class Units(NamedTuple):
     scale: Array
 
     @classmethod
-    def of(cls, samples: Samples, last_kind: str) -> "Units":
+    def of(cls, samples: AnySamples, last_kind: str) -> "Units":
         """Return the units of the targets.
 
         A reduced layer is a product and cannot represent a mean, so its targets are only scaled.
         """
+        if isinstance(samples, BlockSamples):
+            mean, scale = samples.moments(centered=last_kind != "reduced")
+            return cls(mean, np.where(scale > 0, scale, 1.0))
         Y, weight = samples.Y, samples.weight
         mean = np.average(Y, axis=0, weights=weight)
         if last_kind == "reduced":
@@ -276,8 +289,10 @@ class Units(NamedTuple):
         scale[~(scale > 0)] = 1.0
         return cls(mean, scale)
 
-    def standardized(self, samples: Samples) -> Samples:
+    def standardized(self, samples: AnySamples) -> Any:
         """Return the samples with targets of mean 0 and variance 1."""
+        if isinstance(samples, BlockSamples):
+            return samples.standardized(self.mean, self.scale)
         return replace(samples, Y=((samples.Y - self.mean) / self.scale).astype(samples.Y.dtype))
 
 

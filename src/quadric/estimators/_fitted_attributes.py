@@ -1,6 +1,7 @@
 """What a fitted estimator offers: views of its network, importances, and predictions."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -9,6 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import assert_all_finite, check_is_fitted, validate_data
 
 from quadric.checks import Array, as_csr
+from quadric.cluster import is_collection, lazily
 from quadric.core import (
     Layer,
     Quadratic,
@@ -236,6 +238,8 @@ def predict_from_logits(estimator: HasNetwork, X: Any, answer: Callable[[Array],
         check_is_fitted(estimator)
     given = X
     if not estimator._accepts_as_it_is(X):
+        if is_collection(X):
+            return lazily(partial(predict_from_logits, estimator, answer=answer), X)
         given = check_inputs(X)
         X = validate_data(estimator, given, reset=False, ensure_all_finite=False, **ACCEPTED)
     network, n_samples = estimator.network_, X.shape[0]
@@ -273,6 +277,14 @@ class ClassPredictions(HasNetwork):
     def _is_multilabel(self) -> bool:
         binarizer = self.__dict__.get("_label_binarizer")
         return binarizer is not None and binarizer.y_type_.startswith("multilabel")
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Compute the accuracy; see scikit-learn's `ClassifierMixin.score`."""
+        if is_collection(X):
+            from quadric.estimators import _on_cluster
+
+            return _on_cluster.accuracy(self, X, y, sample_weight)
+        return float(super().score(X, y, sample_weight))
 
     def decision_function(self, X: Any) -> Array:
         """Compute the logits, shape (n_samples,) for two classes, else (n_samples, n_classes)."""

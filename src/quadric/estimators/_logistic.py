@@ -14,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from quadric.checks import Array
 from quadric.core import Quadratic, Stack
 from quadric.estimators._data import (
+    AnySamples,
     FitData,
     as_samples,
     check_fit_data,
@@ -26,7 +27,7 @@ from quadric.estimators._fitted_attributes import ClassPredictions, NeuronAttrib
 from quadric.estimators._messages import progress, warn_not_converged, warn_user
 from quadric.estimators._networks import QuadraticClassifier
 from quadric.network import Network
-from quadric.training import Architecture, Options, TrainingState, train
+from quadric.training import Architecture, BlockSamples, Options, TrainingState, train
 
 LOSS_NAMES = {"multinomial": "cross_entropy", "one-vs-rest": "binary_cross_entropy"}
 LBFGS_PAIRS = 20  # more than usual: more memory, but fewer passes over the data
@@ -43,7 +44,7 @@ SHARED = (
 
 
 @dataclass(eq=False, repr=False)
-class QuadraticLogisticRegression(ClassifierMixin, NeuronAttributes, ClassPredictions):
+class QuadraticLogisticRegression(ClassPredictions, ClassifierMixin, NeuronAttributes):
     """Logistic regression on x, its squares and its products, without expanding them.
 
     The problem is convex. With `solver='lbfgs'`, the result is that of
@@ -175,15 +176,13 @@ class QuadraticLogisticRegression(ClassifierMixin, NeuronAttributes, ClassPredic
             The fitted classifier itself.
         """
         self._check_penalty()
+        if hasattr(X, "__dask_graph__"):
+            return self._fit_on_cluster(X, y, sample_weight)
         data = check_fit_data(self, X, y, sample_weight)
         check_classification_targets(data.y)
         y = column_or_1d(data.y)
         classes, index = np.unique(y, return_inverse=True)
-        if len(classes) < 2:
-            raise ValueError(
-                "This solver needs samples of at least 2 classes in the data, but the data "
-                f"contains only one class: {classes[0]!r}"
-            )
+        _check_two_classes(classes)
         data = data._replace(
             y=y, weight=with_class_weight(self.class_weight, classes, y, data.weight)
         )
@@ -198,9 +197,26 @@ class QuadraticLogisticRegression(ClassifierMixin, NeuronAttributes, ClassPredic
             self._fit_sgd(data)
         else:
             Y = (index[:, None] == np.arange(len(classes))[-m:]).astype(float)
-            self._fit_lbfgs(data, Y, before)
+            samples = merge_repeated(as_samples(data.X, Y, data.weight, np.dtype(np.float64)))
+            self._fit_lbfgs(samples, data.X.shape[1], m, data.X.dtype, before)
         if self.max_iter == 0:
             warn_not_converged("max_iter=0: the parameters keep their initial values.")
+        return self
+
+    def _fit_on_cluster(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        """Fit the neurons to Dask collections."""
+        from quadric.estimators import _on_cluster
+
+        _on_cluster.refuse(self)
+        rows, data = _on_cluster.collect(self, X, y, sample_weight, classify=True)
+        assert rows.classes is not None
+        _check_two_classes(rows.classes)
+        m = 1 if len(rows.classes) == 2 else len(rows.classes)
+        warn_about_scales(data.X, type(self).__name__)
+        samples = _on_cluster.in_blocks(rows, m, np.dtype(np.float64), self.class_weight)
+        self.__dict__.pop("network_", None)
+        self.classes_ = rows.classes
+        self._fit_lbfgs(samples, rows.n_columns, m, data.X.dtype, None)
         return self
 
     def _check_penalty(self) -> None:
@@ -235,12 +251,14 @@ class QuadraticLogisticRegression(ClassifierMixin, NeuronAttributes, ClassPredic
             fixed=() if self.fit_intercept else ("b",),
         )
 
-    def _fit_lbfgs(self, data: FitData, Y: Array, before: Network | None) -> None:
+    def _fit_lbfgs(
+        self, samples: AnySamples, n: int, m: int, dtype: np.dtype[Any], before: Network | None
+    ) -> None:
         """Minimize mean loss + |v|² / (2 C total weight); v holds the monomials' coefficients.
 
-        A warm start begins with the network `before`.
+        The network of m neurons with n inputs then gets the given dtype. A warm start begins with
+        the network `before`.
         """
-        (_, n), m = data.X.shape, Y.shape[1]
         loss = "binary_cross_entropy" if m == 1 else LOSS_NAMES[self.loss]
         last = "softmax" if loss == "cross_entropy" else "logistic"
         zeros = {name: np.zeros(shape) for name, shape in Quadratic.shapes(n, m).items()}
@@ -249,12 +267,16 @@ class QuadraticLogisticRegression(ClassifierMixin, NeuronAttributes, ClassPredic
             network = Network(before.astype("float64").layers, [last])
         if not self.fit_intercept:
             network.layers[0].b[...] = 0
-        samples = merge_repeated(as_samples(data.X, Y, data.weight, network.dtype))
         stack, state = Stack(network.layers, [last], loss), TrainingState()
         bar = progress(type(self).__name__, self.max_iter) if self.verbose else nullcontext()
         with bar as report:
-            train(stack, samples, self._lbfgs_options(), state, callback=report)
-        self.network_ = network.astype(data.X.dtype)
+            run: Any = train
+            if isinstance(samples, BlockSamples):
+                from quadric.estimators import _on_cluster
+
+                run = _on_cluster.train
+            run(stack, samples, self._lbfgs_options(), state, callback=report)
+        self.network_ = network.astype(dtype)
         self.n_iter_ = np.array([state.call.epochs], dtype=np.int32)
         if state.history.exhausted:
             warn_not_converged(
@@ -281,3 +303,11 @@ class QuadraticLogisticRegression(ClassifierMixin, NeuronAttributes, ClassPredic
         classifier._fit(data.X, data.y, data.weight, incremental=False, title=type(self).__name__)
         self.network_ = classifier.network_
         self.n_iter_ = np.array([classifier.n_iter_], dtype=np.int32)
+
+
+def _check_two_classes(classes: Array) -> None:
+    if len(classes) < 2:
+        raise ValueError(
+            "This solver needs samples of at least 2 classes in the data, but the data "
+            f"contains only one class: {classes[0]!r}"
+        )

@@ -17,6 +17,7 @@ from sklearn.utils.multiclass import (
 )
 
 from quadric.checks import Array, unmasked
+from quadric.cluster import is_collection
 from quadric.core import ACTIVATIONS, accuracy
 from quadric.estimators._base import QuadraticNetworkEstimator
 from quadric.estimators._data import FitData, Problem, check_inputs, with_class_weight
@@ -315,6 +316,14 @@ out_activation_
             score=lambda z, Y, weight: float(r2_score(Y, g(z), sample_weight=weight)),
             standardize=last == "identity",
         )
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Compute R²; see scikit-learn's `RegressorMixin.score`."""
+        if is_collection(X):
+            from quadric.estimators import _on_cluster
+
+            return _on_cluster.r2(self, X, y, sample_weight)
+        return float(super().score(X, y, sample_weight))
 
     def predict(self, X: Any) -> Array:
         """Predict the targets.

@@ -6,6 +6,17 @@ epoch is undone. `_run` holds the data of a run, including `Options` and `Traini
 `_memory_needs` estimates how much memory it needs.
 """
 
+from quadric.training._blocks import (
+    BLOCK_ROWS as BLOCK_ROWS,
+    Block as Block,
+    BlockSamples as BlockSamples,
+    Encoding as Encoding,
+    Node as Node,
+    Total as Total,
+    divide as divide,
+    nodes_of as nodes_of,
+    total_of as total_of,
+)
 from quadric.training._memory_needs import (
     Architecture,
     check_answers,

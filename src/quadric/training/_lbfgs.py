@@ -10,9 +10,10 @@ from typing import Any, NamedTuple, Self, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from quadric.checks import Array, Matrix
+from quadric.checks import Array
 from quadric.core import Layer, Stack, parameters
 from quadric.errors import DivergenceError
+from quadric.training._blocks import BlockSamples
 from quadric.training._run import Epoch, Options, Samples, TrainingState
 
 SUFFICIENT = 1e-3  # of the decrease that the slope at the start predicts (first Wolfe condition)
@@ -163,6 +164,30 @@ def _minimum(a: _Try, b: _Try) -> float:
     return float(b.step - width * (b.slope + d2 - d1) / bottom) if bottom else np.inf
 
 
+class _InMemory:
+    """Samples in memory, whose sum of weight times loss is divided by `divisor`."""
+
+    def __init__(self, samples: Samples, divisor: float) -> None:
+        self.X, self.Y, self.weight = samples.shift(samples.X), samples.Y, samples.weight
+        if self.weight is not None and divisor != len(samples):
+            self.weight = self.weight / self.weight.dtype.type(divisor / len(samples))
+
+    def mean_squares(self) -> Array:
+        """The mean square of each input."""
+        X = self.X
+        with np.errstate(over="ignore"):
+            if sparse.issparse(X):  # X.power(2) would need three times the memory
+                entries = sparse.csr_array((X.data**2, X.indices, X.indptr), shape=X.shape)
+            else:
+                entries = np.square(X, dtype=np.float64)
+            return np.asarray(entries.mean(axis=0), dtype=np.float64).ravel()
+
+    def mean_and_gradient(self, stack: Stack, divisor: float) -> tuple[float, Array]:
+        """Return the mean of weight times loss, and its gradient."""
+        mean, grads = stack.gradients(self.X, self.Y, self.weight)
+        return mean, _to_vector(grads)
+
+
 class Objective:
     """The mean loss plus the penalty, as a function of the parameters multiplied by `scales`.
 
@@ -170,18 +195,16 @@ class Objective:
     then does not depend on the scale of the inputs.
     """
 
-    def __init__(self, stack: Stack, samples: Samples, options: Options) -> None:
-        self.stack, self.X, self.Y = stack, samples.shift(samples.X), samples.Y
-        self.arrays = list(parameters(stack.layers))
-        weight, l2 = samples.weight, options.l2
-        total = float(len(samples) if weight is None else weight.sum(dtype=np.float64))
-        if options.by_weight:
-            l2 /= total
-            weight = None if weight is None else weight / weight.dtype.type(total / len(samples))
-        else:
-            l2 *= total / len(samples)
-        self.weight, self.diagonal = weight, l2 * _penalty_diagonal(stack.layers, options)
-        self.scales = _scales(stack.layers, self.X, self.diagonal)
+    def __init__(self, stack: Stack, samples: Samples | BlockSamples, options: Options) -> None:
+        self.stack, self.arrays = stack, list(parameters(stack.layers))
+        l2, total = options.l2, samples.total_weight()
+        l2 = l2 / total if options.by_weight else l2 * (total / len(samples))
+        self.divisor = total if options.by_weight else float(len(samples))
+        self.samples: BlockSamples | _InMemory = (
+            samples if isinstance(samples, BlockSamples) else _InMemory(samples, self.divisor)
+        )
+        self.diagonal = l2 * _penalty_diagonal(stack.layers, options)
+        self.scales = _scales(stack.layers, self.samples.mean_squares(), self.diagonal)
         free = np.concatenate(
             [
                 np.full(array.size, name not in options.fixed, dtype=float)
@@ -195,9 +218,7 @@ class Objective:
         """Return the objective and its gradient at x; the layers then have these parameters."""
         theta = x / self.scales
         _from_vector(self.arrays, theta)
-        mean, grads = self.stack.gradients(self.X, self.Y, self.weight)
-        gradient = _to_vector(grads)
-        del grads
+        mean, gradient = self.samples.mean_and_gradient(self.stack, self.divisor)
         pull = self.diagonal * theta
         gradient += pull
         gradient *= self.factors
@@ -206,7 +227,7 @@ class Objective:
 
 def run_lbfgs(
     stack: Stack,
-    samples: Samples,
+    samples: Samples | BlockSamples,
     options: Options,
     state: TrainingState,
     *,
@@ -251,6 +272,7 @@ def run_lbfgs(
             seconds = time.perf_counter() - start
             if validate is not None or callback is not None:
                 _from_vector(objective.arrays, theta)
+                state.optimizer.memory = descent.to_arrays()  # which a callback may store
             state.add(descent.value, seconds, stack, options, validate=validate, callback=callback)
             start = time.perf_counter()
             if history.stopped or not descent.value < before:
@@ -261,6 +283,7 @@ def run_lbfgs(
         if not history.stopped:  # else the callback may have changed the network
             _from_vector(objective.arrays, theta)
     if history.stopped:
+        state.optimizer.memory = memory
         return
     if descent is None or not descent.is_finite():
         raise DivergenceError(epoch=state.call.epochs, history=history)
@@ -298,18 +321,13 @@ def _penalty_diagonal(layers: Sequence[Layer], options: Options) -> Array:
     )
 
 
-def _scales(layers: Sequence[Layer], X: Matrix, diagonal: Array) -> Array:
+def _scales(layers: Sequence[Layer], squares: Array, diagonal: Array) -> Array:
     """Approximate square root of the curvature of the objective in each parameter.
 
-    The curvature is the mean square of dz/dtheta, divided by 4, plus the penalty. The inputs
-    of later layers are assumed to have a mean square of 1.
+    The curvature is the mean square of dz/dtheta, divided by 4, plus the penalty. `squares` are the
+    mean squares of the inputs; those of later layers are assumed to be 1.
     """
     with np.errstate(over="ignore"):
-        if sparse.issparse(X):  # X.power(2) would need three times the memory
-            entries = sparse.csr_array((X.data**2, X.indices, X.indptr), shape=X.shape)
-        else:
-            entries = np.square(X, dtype=np.float64)
-        squares = np.asarray(entries.mean(axis=0), dtype=np.float64).ravel()
         squares = np.where(np.isfinite(squares), squares, 1.0)
         means = _spread(
             layers,

@@ -24,6 +24,10 @@ class Samples:
     def __len__(self) -> int:
         return len(self.Y)
 
+    def total_weight(self) -> float:
+        """The sum of the weights."""
+        return float(len(self) if self.weight is None else self.weight.sum(dtype=np.float64))
+
     def take(self, rows: Array) -> Self:
         """Return some of the samples, with the offset added to their inputs."""
         weight = None if self.weight is None else self.weight[rows]
@@ -324,12 +328,12 @@ class TrainingState:
     optimizer: Optimizer = field(default_factory=Optimizer)
     stopping: Stopping = field(default_factory=Stopping)
 
-    def begin(self, samples: Samples, options: Options) -> None:
+    def begin(self, samples: Any, options: Options) -> None:
         """Reset the values of a single call and, without `resume`, all but the records."""
         history, count = self.history, len(samples)
         history.n_samples, history.stopped, history.exhausted = count, False, False
         if samples.weight is not None and options.by_weight and not options.per_sample:
-            count = max(1, round(float(samples.weight.sum(dtype=np.float64))))
+            count = max(1, round(samples.total_weight()))
         self.call = Call(per_epoch=count)
         if not options.resume:
             self.schedule, self.optimizer, self.stopping = Schedule(), Optimizer(), Stopping()

@@ -8,6 +8,7 @@ from typing import TypeAlias
 import numpy as np
 
 from quadric.core import Stack
+from quadric.training._blocks import BlockSamples
 from quadric.training._divergence import Watch
 from quadric.training._lbfgs import run_lbfgs
 from quadric.training._run import (
@@ -29,7 +30,7 @@ Stepper: TypeAlias = MiniBatch | PerSample
 
 def train(
     stack: Stack,
-    samples: Samples,
+    samples: Samples | BlockSamples,
     options: Options,
     state: TrainingState,
     *,
@@ -42,7 +43,8 @@ def train(
     Parameters
     ----------
     stack : Stack
-    samples : Samples
+    samples : Samples or BlockSamples
+        Those in blocks are for 'lbfgs' only.
     options : Options
     state : TrainingState
         Updated in place. With ``options.resume``, the optimizer continues where the last call
@@ -66,6 +68,8 @@ def train(
         with _suitable_threads(stack, len(samples)):
             run_lbfgs(stack, samples, options, state, validate=validate, callback=callback)
         return state.history
+
+    assert isinstance(samples, Samples)
 
     def make_stepper() -> Stepper:
         kind = PerSample if options.per_sample else MiniBatch

@@ -24,6 +24,7 @@ from quadric.utils._memory_and_threads import (
     check_limit,
     loop_threads,
     one_blas_thread,
+    processor_name,
     readable,
     threads_for_loops,
 )
@@ -53,6 +54,7 @@ __all__ = [
     "name_target",
     "one_blas_thread",
     "open_regular",
+    "processor_name",
     "readable",
     "remove_leftovers",
     "replace",

@@ -5,6 +5,7 @@ of BLAS threads is a process-wide setting.
 """
 
 import os
+import platform
 import re
 import sys
 import threading
@@ -217,3 +218,12 @@ def _find_libraries(scipy_is_loaded: bool) -> Any:
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController().select(user_api="blas").lib_controllers
+
+
+@cache
+def processor_name() -> str:
+    """Return the name of this computer's processor."""
+    linux = Path("/proc/cpuinfo")
+    listed = linux.read_text(encoding="utf-8") if linux.exists() else ""
+    model = re.search(r"^model name\s*:(.*)$", listed, re.M)
+    return model[1].strip() if model else platform.processor() or platform.machine() or "unknown"

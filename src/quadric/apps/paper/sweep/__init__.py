@@ -2,7 +2,7 @@
 
 The runs of a study, which has its own training function, use the same store.
 
-The package imports `network` and `datasets`. Only `_runner.py` imports `distributed`. Start with
+The package imports `network`, `datasets` and `cluster`. Start with
 `_runner.py`, which runs the tasks (`_task.py`) that are not in the store (`_store.py`).
 
 >>> from quadric.apps.paper.sweep import Recipe, table_tasks

@@ -2,7 +2,6 @@
 
 import json
 import platform
-import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -10,7 +9,6 @@ from dataclasses import asdict, dataclass, field
 from functools import cache
 from importlib.metadata import version
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,7 +28,7 @@ from quadric.checks import (
 from quadric.core import ACTIVATIONS, INITIAL_VALUES, LAYERS, LOSSES
 from quadric.datasets import ImageData
 from quadric.training import Epoch, History
-from quadric.utils import one_blas_thread
+from quadric.utils import one_blas_thread, processor_name
 
 # Part of the key of every stored run. Increase it when a change (to the engine, the initial values
 # or the use of the seed) gives different numbers for the same task and recipe. Tasks that were run
@@ -328,11 +326,8 @@ class Environment:
 @cache
 def environment() -> Environment:
     """Return the environment of this process."""
-    linux = Path("/proc/cpuinfo")
-    listed = linux.read_text(encoding="utf-8") if linux.exists() else ""
-    model = re.search(r"^model name\s*:(.*)$", listed, re.M)
     return Environment(
-        cpu=model[1].strip() if model else platform.processor() or platform.machine() or "unknown",
+        cpu=processor_name(),
         quadric=quadric.__version__,
         numpy=np.__version__,
         numba=version("numba"),  # from the metadata: numba is slow to import

@@ -1,0 +1,236 @@
+"""Fits on real schedulers and workers, which are killed: the bits are always the same."""
+
+import itertools
+import os
+import random
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import quadric
+from quadric import QuadraticClassifier, QuadraticLogisticRegression, cluster
+from quadric.cluster import _workers
+from tests.support import processes
+
+pytestmark = pytest.mark.slow  # every test starts a cluster
+
+da = pytest.importorskip("dask.array")
+pytest.importorskip("distributed")
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(20_000, 4))
+Y = (X[:, 0] * X[:, 1] + X[:, 2] > RNG.normal(size=len(X))).astype(int)
+
+
+def model(tol=1e-6):
+    return QuadraticLogisticRegression(tol=tol)
+
+
+def collections(parts):
+    chunks = -(-len(X) // parts)
+    return da.from_array(X, chunks=(chunks, 4)), da.from_array(Y, chunks=-(-len(X) // (parts + 1)))
+
+
+def bits(fitted, path):
+    quadric.save(fitted, path)
+    return path.read_bytes()
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory):
+    """The file of the model that is fitted in this process."""
+    return bits(model().fit(*collections(3)), tmp_path_factory.mktemp("expected") / "m.quadric")
+
+
+def test_the_model_file_does_not_depend_on_workers_threads_and_partitions(
+    new_cluster, expected, tmp_path
+):
+    one = new_cluster(1)
+    for parts, grown in ((1, False), (7, True), (1, True)):
+        if grown:
+            one.add_worker(threads=2).wait(len(one.workers))
+        with cluster.connected(one.address, default=True):
+            X_parts, y_parts = collections(parts)
+            fitted = model().fit(X_parts, y_parts)
+            assert bits(fitted, tmp_path / "m.quadric") == expected
+            predicted = fitted.predict(X_parts)
+            assert isinstance(predicted, da.Array)
+            assert np.array_equal(predicted.compute(), fitted.predict(X))
+            assert fitted.score(X_parts, y_parts) == fitted.score(X, Y)
+    assert len(one.workers) == 3
+
+
+class Killer(threading.Thread):
+    """Kills a worker at random moments, and starts another one."""
+
+    def __init__(self, of, seed):
+        super().__init__(daemon=True)
+        self.of, self.rng = of, random.Random(seed)
+        self.killed, self.over = 0, threading.Event()
+
+    def run(self):
+        while not self.over.wait(self.rng.uniform(0.2, 1.2)):
+            worker = self.of.workers.pop(0)  # in turn
+            worker.kill()
+            worker.wait()
+            self.killed += 1
+            self.of.add_worker(threads=1)
+
+
+@pytest.mark.parametrize("kills", [3, pytest.param(20, marks=pytest.mark.full)])
+def test_workers_killed_at_random_moments_change_nothing(kills, new_cluster, expected, tmp_path):
+    one = new_cluster(1, 1)
+    killer, deadline = Killer(one, seed=kills), time.monotonic() + 60 + 10 * kills
+    killer.start()
+    fits = 0
+    try:
+        with cluster.connected(one.address, default=True):
+            while killer.killed < kills:
+                assert time.monotonic() < deadline
+                fitted = model().fit(*collections(7))
+                fits += 1
+                assert bits(fitted, tmp_path / "m.quadric") == expected
+    finally:
+        killer.over.set()
+        killer.join()
+    print(f"{killer.killed} workers killed during {fits} fits")
+
+
+def slow_fit(address, path, resume, seconds=0.0):
+    """A script that fits on a cluster and stores every iteration."""
+    return f"""
+import time, warnings
+import numpy as np
+from quadric import cluster, save
+from tests.cluster import test_workers as t
+if {seconds}:
+    write = cluster._progress.write_whole
+    def slowly(*given):
+        write(*given); print("stored", flush=True); time.sleep({seconds})
+    cluster._progress.write_whole = slowly
+cluster._workers.SECONDS_TO_CONNECT = 3
+try:
+    with cluster.connected({address!r}, default=True):
+        with cluster.checkpoint({str(path)!r}, resume={resume}):
+            save(t.model().fit(*t.collections(7)), {str(path)!r} + ".quadric")
+except ConnectionError as error:
+    print(error)
+"""
+
+
+def test_a_killed_scheduler_is_reported_and_the_fit_resumes_with_the_same_bits(
+    new_cluster, expected, tmp_path
+):
+    first, state = new_cluster(1), tmp_path / "state"
+    fit = processes.Started(["-c", slow_fit(first.address, state, False, 0.2)])
+    deadline = time.monotonic() + 60
+    while fit.output().count("stored") < 4:
+        assert time.monotonic() < deadline, fit.output(2)
+        assert fit.poll() is None, fit.output(2)
+        time.sleep(0.05)
+    first.scheduler.kill()
+    output, errors = fit.communicate(timeout=60)
+    assert (fit.returncode, errors) == (0, "")
+    lines = [line for line in output.splitlines() if line != "stored"]
+    assert lines == [
+        f"the connection to the Dask scheduler at {first.address} was lost. Start a scheduler and "
+        "workers, then run the same command again with the address that the scheduler prints."
+    ]
+    assert state.exists()
+    second = new_cluster(2)
+    resumed = processes.Started(["-c", slow_fit(second.address, state, True, 0.01)])
+    output, errors = resumed.communicate(timeout=60)
+    assert (resumed.returncode, errors) == (0, "")
+    file = tmp_path / "state.quadric"
+    assert file.read_bytes() == expected
+    iterations = int(quadric.load(file).n_iter_[0])
+    assert 1 <= output.count("stored") < iterations - 2
+    assert not state.exists()
+
+
+def test_a_fit_without_workers_ends_with_one_line(new_cluster, monkeypatch):
+    monkeypatch.setattr(_workers, "SECONDS_TO_FIRST_WORKER", 1)
+    one = new_cluster()
+    with (
+        cluster.connected(one.address, default=True),
+        pytest.raises(RuntimeError, match=r"has had no workers for 1 seconds\. Start workers with"),
+    ):
+        model().fit(*collections(2))
+
+
+def test_workers_that_die_for_good_end_the_fit(new_cluster, monkeypatch):
+    monkeypatch.setattr(_workers, "SECONDS_WITHOUT_WORKERS", 2)
+    one = new_cluster(1)
+    timer = threading.Timer(1.0, one.workers[0].kill)
+    start = time.monotonic()
+
+    def fit_for_ever():
+        for _ in itertools.count():
+            model().fit(*collections(2))
+
+    with cluster.connected(one.address, default=True):
+        timer.start()
+        with pytest.raises(RuntimeError, match="has had no workers for 2 seconds"):
+            fit_for_ever()
+    assert time.monotonic() - start < 60
+
+
+def test_a_worker_with_another_version_is_refused_by_name(new_cluster, tmp_path):
+    stub = tmp_path / "stub" / "quadric"
+    stub.mkdir(parents=True)
+    (stub / "__init__.py").write_text('raise ImportError("broken installation")\n')
+    one = new_cluster()
+    options = ["--no-nanny", "--no-dashboard", "--host", "127.0.0.1", "--memory-limit", "0"]
+    worker = subprocess.Popen(  # in a new process, because quadric is already imported in others
+        [sys.executable, "-m", "distributed.cli.dask_worker", one.address, *options],
+        env=os.environ | {"PYTHONPATH": str(stub.parent)},
+        cwd=tmp_path,
+        stderr=subprocess.DEVNULL,
+    )
+    message = rf"Got no usable quadric .* on tcp.*\(pip install quadric=={quadric.__version__}"
+    try:
+        one.wait()
+        with (
+            cluster.connected(one.address, default=True),
+            pytest.raises(RuntimeError, match=message),
+        ):
+            model().fit(*collections(2))
+    finally:
+        worker.kill()
+        worker.wait()
+
+
+def test_parts_that_cannot_be_read_or_differ_are_refused_by_name(new_cluster):
+    pd, dd = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")
+    frames = [pd.DataFrame({"a": [1.0, 2.0], "b": [0.0, k], "y": [0, 1]}) for k in range(4)]
+    frames[2] = frames[2].rename(columns={"b": "c"})
+    meta = frames[0]
+
+    def read(k):
+        if k == 3:
+            raise OSError("part-3.parquet is damaged")
+        return frames[k]
+
+    one = new_cluster(1)
+    with cluster.connected(one.address, default=True):
+        for parts, message in (
+            ([0, 1, 2], r"part 2 of X cannot be used: .*column 'b' is missing"),
+            ([0, 3], r"part 1 of X cannot be used: part-3.parquet is damaged"),
+        ):
+            frame = dd.from_map(read, parts, meta=meta)
+            with pytest.raises((ValueError, OSError, RuntimeError), match=message):
+                model().fit(da.from_array(np.zeros((2, 1))) if not parts else frame, frame["y"])
+
+
+def test_the_choice_of_auto_does_not_depend_on_the_cluster(new_cluster, tmp_path):
+    given = collections(3)
+    options = {"random_state": 0, "max_iter": 30, "hidden_layer_sizes": "single"}
+    alone = bits(QuadraticClassifier(**options).fit(*given), tmp_path / "a.quadric")
+    one = new_cluster(1, 1)
+    with cluster.connected(one.address, default=True):
+        found = bits(QuadraticClassifier(**options).fit(*collections(5)), tmp_path / "b.quadric")
+    assert found == alone
