@@ -21,6 +21,7 @@ from quadric.estimators._auto_choice import (
     _expected_mistakes,
     _held_out_losses,
     _Race,
+    _splits,
     relevance_of,
 )
 from quadric.training import Options, Samples, TrainingState, train
@@ -240,6 +241,16 @@ def test_probabilities_are_confident_only_if_the_classes_are_separate(noise):
     loss = log_loss(y[500:], model.predict_proba(X[500:]))
     smallest = -noise * np.log(noise) - (1 - noise) * np.log(1 - noise) if noise else 0
     assert loss < smallest + (0.15 if noise else 2e-3)
+
+
+@pytest.mark.parametrize(("count", "held_out"), [(100, 100), (101, 51), (300, 75)])
+def test_the_fewer_samples_there_are_the_more_of_them_are_held_out(count, held_out):
+    samples = Samples(np.arange(count)[:, None], np.zeros((count, 1)))
+    seen: list[int] = []
+    for kept, held in _splits(samples, np.random.RandomState(0)):
+        assert sorted([*kept.X[:, 0], *held.X[:, 0]]) == list(range(count))
+        seen += list(held.X[:, 0])
+    assert len(seen) == len(set(seen)) == held_out
 
 
 def test_a_fit_that_stops_while_it_improves_warns():

@@ -13,7 +13,7 @@ import numpy as np
 
 from quadric.checks import Array
 from quadric.core import Stack
-from quadric.estimators._data import PAUSED, REPEATED_UP_TO
+from quadric.estimators._data import PARTS, PAUSED, REPEATED_UP_TO, n_splits
 from quadric.estimators._parameters import (
     HIDDEN,
     NetworkParameters,
@@ -106,7 +106,6 @@ def candidates(
 # ---- choice ----------------------------------------------------------------------------------
 
 FEWEST_SAMPLES = 20  # with fewer, held-out losses are too noisy
-PARTS = 4  # one part of the samples is held out
 FIRST_SAMPLES = 4000  # of the kept samples, at most this many are used for the first iterations
 FIRST, SECOND = 15, 25  # iterations of every candidate, and of the best penalty of a shape
 LATE = 30, 70  # iterations of a late candidate before and after it is first compared
@@ -188,7 +187,7 @@ def choose(
     """Choose the shape and the penalty on held-out samples.
 
     1. Every candidate, except late ones, is trained for a few iterations on three quarters of the
-       samples, or on some of them. If there are few samples, this is repeated with another part
+       samples, or on some of them. If there are few samples, this is repeated with other parts
        held out.
     2. The best penalty of each of the best shapes is trained for longer.
     3. The best two are trained further with a penalty that is larger for inputs that have had
@@ -203,7 +202,7 @@ def choose(
     """
     # half of all evaluations are used for the choice, an equal share in each of the first calls
     calls = len(among) + FINALISTS + 2 * RELEVANCE_ROUNDS
-    share = options.max_evaluations // (2 * calls * _n_splits(len(samples)))
+    share = options.max_evaluations // (2 * calls * n_splits(len(samples)))
     enough = len(samples) >= FEWEST_SAMPLES and options.epochs >= 8 and share >= 2
     if len(among) == 1 or not enough:
         candidate = without_choice(among, samples.X.shape[1])
@@ -239,10 +238,6 @@ def without_choice(among: Sequence[Candidate], n_inputs: int) -> Candidate:
     ]
     early = [candidate for candidate in suitable if not candidate.is_late]
     return min(early or suitable or among[:1], key=attrgetter("alpha"))
-
-
-def _n_splits(n_samples: int) -> int:
-    return 2 if n_samples <= REPEATED_UP_TO else 1
 
 
 def _best(trials: Sequence[Trial]) -> Trial:
@@ -545,7 +540,7 @@ def _splits(samples: Samples, rng: np.random.RandomState) -> Iterator[tuple[Samp
     """Yield training samples and held-out samples."""
     count = len(samples)
     parts = np.array_split(rng.permutation(count), PARTS)
-    for k in range(_n_splits(count)):
+    for k in range(n_splits(count)):
         kept = np.concatenate([part for i, part in enumerate(parts) if i != k])
         yield samples.take(kept), samples.take(parts[k])
 
