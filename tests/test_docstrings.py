@@ -12,6 +12,7 @@ validation = pytest.importorskip("numpydoc.validate")
 PACKAGES = (
     "quadric",
     "quadric.certify",
+    "quadric.cluster",
     "quadric.config",
     "quadric.convert",
     "quadric.datasets",

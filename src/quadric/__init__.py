@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from quadric import (
         certify as certify,
+        cluster as cluster,
         codegen as codegen,
         config as config,
         convert as convert,

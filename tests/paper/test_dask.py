@@ -198,7 +198,7 @@ def test_a_cluster_that_loses_all_workers_is_reported(new_cluster, store, monkey
 
 def test_runs_that_kill_their_workers_are_abandoned(new_cluster, store, monkeypatch):
     monkeypatch.setattr(dask_module, "run_remotely", end_the_worker)
-    monkeypatch.setattr(dask_module, "ROUNDS_WITHOUT_RESULT", 2)
+    monkeypatch.setattr(_tasks, "ROUNDS_WITHOUT_RESULT", 2)
     workers = new_cluster(DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES="0")
     workers.add_worker().add_worker().add_worker().wait(3)
     with pytest.raises(RuntimeError) as caught:

@@ -36,8 +36,22 @@ def as_numbers(part: Any, columns: Sequence[str] | None, dtype: Any) -> Any:
 
 
 def as_given(part: Any, columns: Sequence[str] | None, dtype: Any) -> Any:
-    """Return a part as it is, whose columns must be the expected ones."""
-    return _checked(part, columns)
+    """Return a part with plain texts, whose columns must be the expected ones."""
+    return plain(_checked(part, columns))
+
+
+def plain(part: Any) -> Any:
+    """Return a part whose missing texts are NaN: scikit-learn does not know pandas.NA."""
+    if not hasattr(part, "columns"):
+        return part
+    import pandas as pd
+
+    texts = {
+        name: part[name].astype(object).where(part[name].notna(), np.nan)
+        for name, kind in part.dtypes.items()
+        if isinstance(kind, pd.StringDtype) and kind.na_value is pd.NA
+    }
+    return part.assign(**texts) if texts else part
 
 
 def as_column(part: Any, columns: Sequence[str] | None, dtype: Any) -> Array:
@@ -164,6 +178,16 @@ def nodes_in(rows: Range, function: Callable[..., Array], arguments: tuple[Any, 
     with ThreadPoolExecutor(threads) as pool:
         parts = list(pool.map(some, limits[:-1], limits[1:]))
     return [node for part in parts for node in part]
+
+
+def combined_in(
+    rows: Range,
+    function: Callable[..., Any],
+    combine: Callable[[Sequence[Any]], Any],
+    arguments: tuple[Any, ...],
+) -> Any:
+    """Return the combination of the values of a range's blocks."""
+    return combine([function(block, *arguments) for block in rows.blocks])
 
 
 def _threads() -> int:

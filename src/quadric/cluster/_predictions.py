@@ -8,6 +8,7 @@ import numpy as np
 
 from quadric.checks import Array
 from quadric.cluster._collections import is_frame, n_columns
+from quadric.cluster._parts import plain
 
 
 def lazily(method: Callable[[Any], Array], X: Any) -> Any:
@@ -24,7 +25,8 @@ def lazily(method: Callable[[Any], Array], X: Any) -> Any:
     Returns
     -------
     Dask array
-        Nothing is computed, apart from the prediction for one row, which shows the dtype.
+        Nothing is computed, apart from the prediction for one row, which shows the dtype. This
+        row is invented; if it is refused, the first row is read.
 
     Examples
     --------
@@ -48,7 +50,10 @@ def lazily(method: Callable[[Any], Array], X: Any) -> Any:
         columns = {"chunks": (X.chunks[0], (one.shape[1],))} if one.ndim == 2 else {"drop_axis": 1}
         predict = partial(predicted, method, one[:0])
         return X.map_blocks(predict, dtype=one.dtype, meta=one[:0], **columns)
-    one = method(X._meta_nonempty.iloc[:1])
+    try:
+        one = method(plain(X._meta_nonempty.iloc[:1]))
+    except ValueError:  # an encoder does not know the categories of this invented row
+        one = method(plain(X.head(1, npartitions=-1)))
     predict = delayed(partial(predicted, method, one[:0]), pure=True)
     shape = (np.nan, *one.shape[1:])
     parts = [da.from_delayed(predict(part), shape, meta=one[:0]) for part in X.to_delayed()]
@@ -57,4 +62,4 @@ def lazily(method: Callable[[Any], Array], X: Any) -> Any:
 
 def predicted(method: Callable[[Any], Array], empty: Array, part: Any) -> Array:
     """Return the predictions for a part, which may have no rows."""
-    return method(part) if part.shape[0] else empty
+    return method(plain(part)) if part.shape[0] else empty

@@ -79,10 +79,16 @@ def checkpoint(path: Any, *, resume: bool = False) -> Iterator[Checkpoint]:
     Parameters
     ----------
     path : str or path
+        The file.
     resume : bool, default=False
         Whether to continue from the file, if there is one. The result has the same bits as if the
         fit had not been interrupted. The data and the parameters of the estimator must be the same;
         `random_state` must be an integer.
+
+    Yields
+    ------
+    Checkpoint
+        The file and the options, which are rarely needed.
 
     Examples
     --------

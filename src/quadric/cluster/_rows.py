@@ -9,12 +9,19 @@ import numpy as np
 
 from quadric.checks import Array
 from quadric.cluster import _workers as workers
-from quadric.cluster._collections import column_names, dtype_of, n_columns, parts_of
+from quadric.cluster._collections import (
+    column_names,
+    dtype_of,
+    is_collection,
+    n_columns,
+    parts_of,
+)
 from quadric.cluster._parts import (
     Facts,
     as_column,
     as_given,
     as_numbers,
+    combined_in,
     cut,
     facts_of,
     joined,
@@ -144,6 +151,7 @@ class Rows:
         classify: bool = False,
         numbers: bool = True,
     ) -> None:
+        is_collection(X)  # or the extra is missing
         self.given = {"X": X, "y": y, "sample_weight": weight}
         self.n_columns, self.columns = n_columns(X), column_names(X)
         self.dtype = dtype_of(X) if numbers else None
@@ -166,6 +174,26 @@ class Rows:
         def evaluate() -> Array:
             tasks = [self.place.submit(nodes_in, one, function, arguments) for one in self.ranges]
             return total_of(self.place.results(tasks))
+
+        return self._repeated(evaluate)
+
+    def combined(
+        self,
+        function: Callable[..., Any],
+        combine: Callable[[Sequence[Any]], Any],
+        *arguments: Any,
+    ) -> Any:
+        """Return what `combine` makes of `function(block, *arguments)` of all blocks.
+
+        The result must not depend on the order, as that of a minimum or of a set.
+        """
+
+        def evaluate() -> Any:
+            tasks = [
+                self.place.submit(combined_in, one, function, combine, arguments)
+                for one in self.ranges
+            ]
+            return combine(self.place.results(tasks))
 
         return self._repeated(evaluate)
 

@@ -43,6 +43,7 @@ def run_tasks(
     client : distributed.Client
         See `connected`.
     function : callable(task, shared)
+        A function of a module that the workers can import.
     tasks : sequence
         Hashable values.
     shared : object
@@ -52,6 +53,11 @@ def run_tasks(
         those of quadric, NumPy and numba.
     note : callable(task)
         Returns the note that is added to the error of a task.
+
+    Yields
+    ------
+    object
+        The result of a task.
 
     Raises
     ------

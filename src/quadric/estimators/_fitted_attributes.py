@@ -279,7 +279,22 @@ class ClassPredictions(HasNetwork):
         return binarizer is not None and binarizer.y_type_.startswith("multilabel")
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Compute the accuracy; see scikit-learn's `ClassifierMixin.score`."""
+        """Compute the accuracy of the predictions.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or Dask collection of shape (n_samples, n_features)
+            The samples.
+        y : array or Dask collection of shape (n_samples,)
+            The true classes.
+        sample_weight : array of shape (n_samples,), default=None
+            The weights of the samples; all 1 if None.
+
+        Returns
+        -------
+        float
+            The share of samples whose class is predicted.
+        """
         if is_collection(X):
             from quadric.estimators import _on_cluster
 

@@ -318,7 +318,22 @@ out_activation_
         )
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Compute R²; see scikit-learn's `RegressorMixin.score`."""
+        """Compute R² of the predictions.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or Dask collection of shape (n_samples, n_features)
+            The samples.
+        y : array or Dask collection of shape (n_samples,) or (n_samples, n_outputs)
+            The true values.
+        sample_weight : array of shape (n_samples,), default=None
+            The weights of the samples; all 1 if None.
+
+        Returns
+        -------
+        float
+            R², averaged over the outputs.
+        """
         if is_collection(X):
             from quadric.estimators import _on_cluster
 

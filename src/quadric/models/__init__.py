@@ -21,6 +21,7 @@ from quadric.models._coordinates import (
     undo_steps,
 )
 from quadric.models._facts import Limits as Limits
+from quadric.models._fit_on_cluster import fit_pipeline
 from quadric.models._layer_composition import (
     check_matrices as check_matrices,
     compose as compose,
@@ -130,6 +131,7 @@ __all__ = [
     "dates",
     "expanded",
     "find",
+    "fit_pipeline",
     "fits",
     "input_names_of",
     "is_local_time",
