@@ -11,6 +11,7 @@ from tests.support.adversary import KINDS
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PROJECT = [ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")]
 TABLES = sorted((ROOT / "results").glob("*.md"))
 COMMENT = re.compile(r"<!-- (?:test:|cases\b)(.*?)-->", re.S)  # the second kind: certificates
 NAME = re.compile(r"([\w/]+\.py)(?:::(\w+))?")
@@ -66,7 +67,9 @@ def test_a_name_without_a_test_is_detected():
     assert not unknown("It holds. <!-- test: test_a.py -->", tests)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+@pytest.mark.parametrize(
+    "page", [*PAGES, *PROJECT, *TABLES], ids=lambda page: page.relative_to(ROOT).as_posix()
+)
 def test_no_reader_sees_the_name_of_a_test(page):
     assert not visible(page.read_text(encoding="utf-8"))
 

@@ -1,16 +1,23 @@
-"""Read the defaults in the reference from the signatures.
+"""Read the defaults in the reference from the signatures, and the types from the docstrings.
 
 The parser of numpydoc docstrings takes the first of the values in braces as the default, gives
 several parameters that share an entry the default of the first, and does not see inherited
 signatures. This extension of griffe, which mkdocstrings loads, asks the imported package instead.
+
+The parser also splits an entry of several parameters, although its text is about all of them, and
+drops the quotes and braces of types. The extension joins such entries and restores the types.
 """
 
 import importlib
 import inspect
+import re
 from collections.abc import Mapping
+from itertools import groupby
 from typing import Any
 
 import griffe
+
+ENTRY = re.compile(r"^(\*{0,2}\w+(?:, \*{0,2}\w+)*) : (.+?)(?:, optional|,? default[=:].*)?$", re.M)
 
 
 class Defaults(griffe.Extension):
@@ -26,14 +33,35 @@ def correct(parent: griffe.Object) -> None:
     if isinstance(parent, griffe.Class | griffe.Function) and parent.docstring:
         sections = [one for one in parent.docstring.parsed if one.kind.value == "parameters"]
         signature = parameters(parent.path) if sections else {}
+        entries = dict(reversed(ENTRY.findall(parent.docstring.value)))  # parameters come first
         for section in sections:
             for parameter in section.value:
                 # a default that only the source can show, such as a lambda, stays as it is
                 shown = default(signature, parameter.name)
                 parameter.value = parameter.value if shown == "..." else shown
+            section.value[:] = joined(section.value, entries)
     for member in parent.members.values():
         if isinstance(member, griffe.Object):
             correct(member)
+
+
+def joined(
+    values: list[griffe.DocstringParameter], entries: Mapping[str, str]
+) -> list[griffe.DocstringParameter]:
+    """Return one value for each entry of a docstring, with the entry's names, type and defaults."""
+    names = {name: entry for entry in entries for name in entry.split(", ")}
+    found = []
+    for entry, group in groupby(values, lambda one: names.get(one.name, one.name)):
+        first, *others = group
+        shown = [str(one.value) for one in (first, *others) if one.value is not None]
+        if others and shown:
+            first.value = shown[0] if len(set(shown)) == 1 else ", ".join(shown)
+        first.name = entry
+        kind = entries.get(entry, "").replace("`", "")
+        if others or re.search("[{,'\"]", kind):  # otherwise the parser's annotation has links
+            first.annotation = kind
+        found.append(first)
+    return found
 
 
 def parameters(path: str) -> Mapping[str, inspect.Parameter]:

@@ -84,12 +84,31 @@ def package():
 def printed_defaults(entry):
     """Return the default that the reference prints for each parameter of an entry."""
     sections = entry.docstring.parsed if entry.docstring else []
-    return {
-        parameter.name.lstrip("*"): parameter.default and str(parameter.default)
-        for section in sections
-        if section.kind.value == "parameters"
-        for parameter in section.value
-    }
+    found = {}
+    for section in sections:
+        for parameter in section.value if section.kind.value == "parameters" else ():
+            names = [name.lstrip("*") for name in parameter.name.split(", ")]
+            shown = parameter.default and str(parameter.default)
+            each = shown.split(", ") if shown and len(names) > 1 else [shown]
+            found |= dict(zip(names, each * len(names) if len(each) == 1 else each, strict=True))
+    return found
+
+
+def types_of(entry):
+    """Return the types that the reference prints, by the names of the entry's parameters."""
+    (section,) = [one for one in entry.docstring.parsed if one.kind.value == "parameters"]
+    return {parameter.name: str(parameter.annotation) for parameter in section.value}
+
+
+@pytest.mark.slow
+def test_the_reference_prints_the_types_of_the_docstrings(package):
+    fit = types_of(package["network._network.Network.fit"])
+    assert fit["X, Y, loss"] == "array, array and str"
+    assert fit["solver"] == "{'sgd', 'adam', 'lbfgs'}"
+    assert fit["batch_size, epochs"] == "int"
+    assert types_of(package["config.set_config"]) == {"max_memory": "int, str or None"}
+    estimator = types_of(package["estimators._networks.QuadraticClassifier"])
+    assert estimator["activation"].startswith("{'identity', 'logistic', 'tanh'")
 
 
 def routines():

@@ -95,7 +95,7 @@ function highest(series) {
 		const most = 3 * Math.max(curve[1], 0.1);
 		return Array.from(curve).filter((loss, i) => i % 5 === 1 && loss <= most);
 	});
-	return 1.08 * Math.max(1e-9, ...losses);
+	return 1.08 * (Math.max(0, ...losses) || 1);
 }
 
 /** With an almost constant number of characters. @param {number} loss */

@@ -21,7 +21,7 @@ export class Picture {
 		this.lines = make("canvas");
 		this.overlay = make("canvas");
 		this.probe = make("div", { class: "probe", hidden: "" });
-		const hint = "Choose Draw points, then click or drag here: at least two classes are needed.";
+		const hint = "Choose Draw points, then click or drag here.";
 		this.empty = make("p", { class: "empty-text", hidden: "" }, hint);
 		this.frame = make(
 			"div",

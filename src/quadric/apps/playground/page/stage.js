@@ -72,7 +72,7 @@ export class Stage {
 			run.start(withKind(settings, kind), data, beginning);
 			panel.painting = null;
 			picture.figure.dataset.painted = "";
-			picture.empty.hidden = run.visible;
+			picture.empty.hidden = run.visible || data.X.length > 0;
 			if (!run.visible) picture.painting = null;
 			this.showData(panel);
 		}
