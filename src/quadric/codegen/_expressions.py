@@ -172,7 +172,7 @@ class Program:
 
     The array `scores` is the last. `required` are numbers that must not be missing; 'array' stands
     for all elements of an array. If one of them is NaN, the model raises an error instead of
-    computing scores.
+    computing scores. `after_first_step` has the columns after the first step.
     """
 
     columns: list[Column]
@@ -180,6 +180,7 @@ class Program:
     required: list[Expression] = field(default_factory=list)
     scores: str = ""
     names: set[str] = field(default_factory=set)
+    after_first_step: list[Expression | None] = field(default_factory=list)
 
     def unique(self, wish: str) -> str:
         """An unused name that resembles `wish`, which consists of letters, digits and _.

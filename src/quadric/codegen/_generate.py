@@ -9,6 +9,7 @@ import numpy as np
 from quadric.checks import Array, check_choice
 from quadric.codegen._c import DOUBLE, FLOAT, write_c
 from quadric.codegen._description import Description
+from quadric.codegen._fixed_point import write_fixed_point
 from quadric.codegen._javascript import write_javascript
 from quadric.codegen._proof import Arithmetic, Bounds, Box, NotProvenError, Proof, prove
 from quadric.codegen._python import write_python
@@ -16,6 +17,7 @@ from quadric.codegen._sql import DIALECTS, Query
 
 LANGUAGES = ("c", "javascript", "python", *DIALECTS)
 REALS = {"double": DOUBLE, "float": FLOAT}
+ARITHMETICS = (*REALS, "int32")
 # the largest number of parameters: with more, compilers and databases take minutes, or fail
 MOST_PARAMETERS = {"c": 1_000_000, "javascript": 1_000_000, "python": 1_000_000}
 MOST_IN_SQL = 50_000
@@ -44,8 +46,9 @@ def generate(
         The model.
     language : {'c', 'javascript', 'python', 'sqlite', 'duckdb', 'postgresql'}
         A C99 header, a JavaScript module, a Python module, or one SQL statement for a database.
-    arithmetic : {'double', 'float'}, default='double'
-        The arithmetic of C code.
+    arithmetic : {'double', 'float', 'int32'}, default='double'
+        The arithmetic of C code. 'int32' uses integers only. It needs X, has scores and labels but
+        no probabilities, and supports models that fold to a single layer.
     X : table or array, optional
         Rows for which labels in C code are proven: the box is their range, and the comment at the
         top says how many of them are covered.
@@ -89,7 +92,7 @@ def generate(
     0
     """
     check_choice("language", language, LANGUAGES)
-    check_choice("arithmetic", arithmetic, REALS)
+    check_choice("arithmetic", arithmetic, ARITHMETICS)
     if not re.fullmatch("[A-Za-z][A-Za-z0-9_]{0,30}", name):
         raise ValueError(
             "name must be a letter followed by at most 30 letters, digits and underscores. Got "
@@ -98,9 +101,7 @@ def generate(
     description = Description.of(model, digest)
     _check_size(description, language)
     if language == "c":
-        real = REALS[arithmetic]
-        proof = None if X is None else float_proof(description, X, arithmetic)
-        return write_c(description, name, real, proof)
+        return _write_c(description, name, arithmetic, X)
     if language in DIALECTS:
         used = [column.name for column in description.program.columns if column.kind]
         where = (table,) if isinstance(table, str) else tuple(table)
@@ -118,17 +119,26 @@ def _check_size(description: Description, language: str) -> None:
         )
 
 
-def float_proof(description: Description, X: Any, arithmetic: str) -> Proof:
-    """What is proven about the labels of C code in floating point."""
+def _write_c(description: Description, name: str, arithmetic: str, X: Any) -> str:
+    if arithmetic == "int32" and X is None:
+        raise ValueError(
+            'arithmetic="int32" needs X: the ranges of its columns determine the integers.'
+        )
+    try:
+        if arithmetic == "int32":
+            return write_fixed_point(description, name, X)
+        proof = None if X is None else _float_proof(description, X, arithmetic)
+    except NotProvenError as error:
+        advice = 'Use arithmetic="float".' if arithmetic == "int32" else "Omit X."
+        raise ValueError(f"the labels cannot be proven: {error} {advice}") from None
+    return write_c(description, name, REALS[arithmetic], proof)
+
+
+def _float_proof(description: Description, X: Any, arithmetic: str) -> Proof:
     own = Arithmetic(np.dtype(np.float64 if arithmetic == "double" else np.float32))
 
     def errors(box: Box) -> Array:
         bounds = Bounds.of(description.program, own, box)
         return np.array([one.error for one in bounds.arrays[description.program.scores]])
 
-    try:
-        return prove(description, X, f"{arithmetic}, IEEE 754, round to nearest", errors)
-    except NotProvenError as error:
-        raise ValueError(
-            f"the labels cannot be proven: {error} Omit X to write code without a proof."
-        ) from None
+    return prove(description, X, f"{arithmetic}, IEEE 754, round to nearest", errors)

@@ -266,6 +266,8 @@ class Bounds:
         error = 0.0
         if self.arithmetic.dtype == np.float32 and column.values is None:  # rounded to float
             error = largest * self.arithmetic.u + self.arithmetic.tiny
+        elif column.values is not None and self.arithmetic.constant(column.values)[1].any():
+            raise NotProvenError("numbers that are categories and are not exact in float.")
         return Interval(column.low, column.high, error)
 
     def difference(self, one: Expression) -> Interval:
@@ -371,11 +373,13 @@ def model_errors(view: ModelView, X: Any, program: Program, box: Box) -> Array:
             for column in box
         ]
     )
-    if view.coordinates.encoded is not None:
+    if (encoded := view.coordinates.encoded) is not None:  # the first step, as all are affine
+        bounds = Bounds.of(program, Arithmetic(np.dtype(np.float64)), box)
+        outputs = program.after_first_step
         sizes = np.array(
             [
-                max(largest, sizes[k]) if source == "input" else largest
-                for source, k in view.coordinates.encoded.origins
+                sizes[k] if source == "input" else _size_of(bounds, outputs[k])
+                for source, k in encoded.origins
             ]
         )
     reach = certified.absolute.apply(sizes) * SLACK
@@ -385,6 +389,12 @@ def model_errors(view: ModelView, X: Any, program: Program, box: Box) -> Array:
     n = view.network.n_inputs
     errors: Array = share * far + (far - near) + 64 * (n + 4) * EPS * far
     return errors * SLACK
+
+
+def _size_of(bounds: Bounds, column: Expression | None) -> float:
+    if column is None or column.is_text:
+        raise NotProvenError("text among the inputs of the network.")
+    return bounds.at(column).reach
 
 
 def _absolute_polynomial(layer: Layer) -> Callable[[Array], Array]:

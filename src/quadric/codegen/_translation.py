@@ -80,7 +80,9 @@ def program_of(view: ModelView) -> Program:
         columns.append(leaf if column.kind else None)
         if column.kind == "number" and kinds_of(every) & HIDES_INFINITY:
             program.required.append(_finite_or_missing(leaf))
-    columns = translated(steps, columns, partial(translate, program))
+    first, rest = dict(list(steps.items())[:1]), dict(list(steps.items())[1:])
+    program.after_first_step = translated(first, columns, partial(translate, program))
+    columns = translated(rest, program.after_first_step, partial(translate, program))
     u = Vector(program.unique("u"), tuple(_numbers(columns)), _notes(view))
     program.statements.append(u)
     program.required.append(Expression("array", value=u.name))
