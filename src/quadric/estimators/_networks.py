@@ -29,7 +29,7 @@ LINKS = {"squared_error": "identity", "poisson": "exponential"}  # the regressor
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class QuadraticClassifier(ClassPredictions, ClassifierMixin, QuadraticNetworkEstimator):
-    """A classifier whose last layer is quadratic: a drop-in replacement for `MLPClassifier`.
+    """A classifier with quadratic neurons: a drop-in replacement for `MLPClassifier`.
 
     Parameters and fitted attributes shared with `sklearn.neural_network.MLPClassifier` have the
     same names and meanings. Quadratic neurons square their inputs, so put a `StandardScaler` in
@@ -249,7 +249,7 @@ def _subset_accuracy(z: Array, Y: Array, weight: Array | None) -> float:
 
 
 class QuadraticRegressor(RegressorMixin, QuadraticNetworkEstimator):
-    """A regressor whose last layer is quadratic, for use in place of `MLPRegressor`.
+    """A regressor with quadratic neurons: a drop-in replacement for `MLPRegressor`.
 
     Quadratic neurons square their inputs, so put a `StandardScaler` in front.
 

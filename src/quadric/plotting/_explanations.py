@@ -69,7 +69,7 @@ def plot_dependence(
         Number of plots in a row, such as 1 for a narrow screen. By default, all inputs are in one
         row, and all pairs in another.
     figure : matplotlib.figure.Figure or SubFigure, optional
-        Figure to draw on. By default, a new one is created, which pyplot does not know.
+        Figure to draw on. By default, a new one is created, without pyplot.
 
     Returns
     -------
@@ -237,7 +237,7 @@ def plot_spectrum(model: Any, count: int = 10, *, figure: Any = None) -> Figure:
     count : int
         Number of positive and of negative eigenvalues per class.
     figure : matplotlib.figure.Figure or SubFigure, optional
-        Figure to draw on. By default, a new one is created, which pyplot does not know.
+        Figure to draw on. By default, a new one is created, without pyplot.
 
     Returns
     -------
@@ -396,7 +396,7 @@ def plot_eigenvectors(
         Index of each input's pixel, counted row by row. By default, the inputs are all pixels in
         order.
     figure : matplotlib.figure.Figure or SubFigure, optional
-        Figure to draw on. By default, a new one is created, which pyplot does not know.
+        Figure to draw on. By default, a new one is created, without pyplot.
 
     Returns
     -------

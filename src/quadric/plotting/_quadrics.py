@@ -264,7 +264,7 @@ def plot_slices(
     names, X, y, outline : optional
         As in `plot_slice`.
     figure : matplotlib.figure.Figure or SubFigure, optional
-        Figure to draw on. By default, a new one is created, which pyplot does not know.
+        Figure to draw on. By default, a new one is created, without pyplot.
 
     Returns
     -------

@@ -52,7 +52,7 @@ def plot_calibration(model: Any, X: Any, y: Any, *, figure: Any = None) -> Figur
     y : array of shape (n_samples,)
         The true classes.
     figure : matplotlib.figure.Figure or SubFigure, optional
-        Figure to draw on. By default, a new one is created, which pyplot does not know.
+        Figure to draw on. By default, a new one is created, without pyplot.
 
     Returns
     -------
@@ -76,7 +76,7 @@ def calibration_figure(P: Array, y: Any, labels: Sequence[Any], figure: Any = No
     labels : sequence of length n_classes
         The class of each column of P.
     figure : matplotlib.figure.Figure or SubFigure, optional
-        Figure to draw on. By default, a new one is created, which pyplot does not know.
+        Figure to draw on. By default, a new one is created, without pyplot.
 
     Returns
     -------
@@ -133,7 +133,7 @@ def plot_precision_recall(model: Any, X: Any, y: Any, *, figure: Any = None) -> 
     y : array of shape (n_samples,)
         The true classes.
     figure : matplotlib.figure.Figure or SubFigure, optional
-        Figure to draw on. By default, a new one is created, which pyplot does not know.
+        Figure to draw on. By default, a new one is created, without pyplot.
 
     Returns
     -------
@@ -156,7 +156,7 @@ def precision_recall_figure(P: Array, y: Any, labels: Sequence[Any], figure: Any
     labels : sequence of length n_classes
         The class of each column of P.
     figure : matplotlib.figure.Figure or SubFigure, optional
-        Figure to draw on. By default, a new one is created, which pyplot does not know.
+        Figure to draw on. By default, a new one is created, without pyplot.
 
     Returns
     -------
@@ -192,7 +192,7 @@ def plot_roc(model: Any, X: Any, y: Any, *, figure: Any = None) -> Figure:
     y : array of shape (n_samples,)
         The true classes.
     figure : matplotlib.figure.Figure or SubFigure, optional
-        Figure to draw on. By default, a new one is created, which pyplot does not know.
+        Figure to draw on. By default, a new one is created, without pyplot.
 
     Returns
     -------
@@ -214,7 +214,7 @@ def roc_figure(P: Array, y: Any, labels: Sequence[Any], figure: Any = None) -> F
     labels : sequence of length n_classes
         The class of each column of P.
     figure : matplotlib.figure.Figure or SubFigure, optional
-        Figure to draw on. By default, a new one is created, which pyplot does not know.
+        Figure to draw on. By default, a new one is created, without pyplot.
 
     Returns
     -------
@@ -317,7 +317,7 @@ def plot_residuals(model: Any, X: Any, y: Any, *, target: str = "y", figure: Any
     target : str
         Name of the predicted number.
     figure : matplotlib.figure.Figure or SubFigure, optional
-        Figure to draw on. By default, a new one is created, which pyplot does not know.
+        Figure to draw on. By default, a new one is created, without pyplot.
 
     Returns
     -------
@@ -339,7 +339,7 @@ def residuals_figure(predicted: Array, y: Any, target: str = "y", figure: Any = 
     target : str
         Name of the predicted number.
     figure : matplotlib.figure.Figure or SubFigure, optional
-        Figure to draw on. By default, a new one is created, which pyplot does not know.
+        Figure to draw on. By default, a new one is created, without pyplot.
 
     Returns
     -------
@@ -491,7 +491,7 @@ def plot_flips(
     count : int
         Number of images to draw if `rows` is not given.
     figure : matplotlib.figure.Figure or SubFigure, optional
-        Figure to draw on. By default, a new one is created, which pyplot does not know.
+        Figure to draw on. By default, a new one is created, without pyplot.
 
     Returns
     -------

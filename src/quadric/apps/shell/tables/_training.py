@@ -141,7 +141,7 @@ class Trained:
         if not found["saved"]:
             return f"{text}; --equation saves that model instead."
         if found["cost"] <= 0:
-            return f"{text} for the best shape, so that the equation costs nothing."
+            return f"{text} for the best shape, which is not better."
         return f"{text} for the best shape, which is used without {self.restricted}."
 
     @property
