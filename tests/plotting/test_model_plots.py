@@ -1,16 +1,18 @@
 """Plots of models with any number of inputs."""
 
+import itertools
 import re
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 from quadric import (
     Network,
@@ -273,6 +275,42 @@ def test_categories_that_are_not_drawn_are_counted(ax):
     plot_prediction(model, frame, price, ax)
     assert "region (12 of 40)" in {ax.get_xlabel(), ax.get_ylabel()}
     assert "region (12 of 40 values): y = " in str(dependence(model, frame, ["region"]))
+
+
+def test_long_names_of_categories_do_not_overlap():
+    rng = np.random.default_rng(0)
+    kinds = ["Entire home or apartment", "Private room", "Shared room"]
+    towns = [f"District {k}" for k in range(40)]
+    table = pd.DataFrame(
+        {"kind": rng.choice(kinds, 300), "town": rng.choice(towns, 300), "x": rng.normal(size=300)}
+    )
+    codes = OrdinalEncoder().fit_transform(table[["kind", "town"]])
+    y = codes[:, 0] * codes[:, 1] + table["x"]
+    encode = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore"), ["kind", "town"]), remainder="passthrough"
+    )
+    model = make_pipeline(encode, QuadraticRegressor((), alpha=0.1, random_state=0)).fit(table, y)
+    figure = plot_dependence(model, table)
+    figure.draw_without_rendering()
+    several = [ax for ax in figure.axes if len(ax.get_xticklabels()) > 2]
+    assert any(ax.get_xticklabels()[0].get_rotation() for ax in several)
+    for ax in figure.axes:
+        labels = [label for label in ax.get_xticklabels() if label.get_rotation() == 0]
+        boxes = sorted((label.get_window_extent() for label in labels), key=lambda box: box.x0)
+        assert all(a.x1 < b.x0 for a, b in itertools.pairwise(boxes)), ax.get_xlabel()
+        if legend := ax.get_legend():
+            assert len(legend.get_texts()) <= 7
+
+
+def test_dates_are_drawn_at_equal_distances():
+    days = [f"2024-{1 + k % 12:02d}-{1 + k // 12:02d}" for k in range(300)]
+    table = pd.DataFrame({"day": days, "x": np.arange(300) % 7})
+    model = make_pipeline(
+        make_column_transformer((OneHotEncoder(handle_unknown="ignore"), ["day"])),
+        QuadraticRegressor((), layer_kinds="linear", alpha=1.0),
+    ).fit(table, table["x"])
+    (grid,) = dependence(model, table, ["day"]).grids
+    assert (len(grid), grid[0], grid[-1]) == (12, "2024-01-01", "2024-12-25")
 
 
 def test_plots_with_several_axes_are_drawn_on_a_given_figure(model):

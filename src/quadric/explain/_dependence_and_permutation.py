@@ -320,6 +320,8 @@ def strongest_pairs(
 def grid_of(columns: InputData, k: int, size: int) -> list[Any]:
     """Values of a column: quantiles of numbers, or the most frequent categories.
 
+    If no category is frequent, as for dates, they are at equal distances in alphabetical order.
+
     A column without numbers has the single value None, which means missing.
     """
     if not len(columns):
@@ -336,7 +338,12 @@ def grid_of(columns: InputData, k: int, size: int) -> list[Any]:
         if low == high:
             low, high = distinct[0], distinct[-1]
         return np.linspace(low, high, size).tolist()
-    frequent = Counter(columns.values(k).tolist()).most_common(MOST_CATEGORIES)
+    counts = Counter(columns.values(k).tolist())
+    frequent = counts.most_common(MOST_CATEGORIES)
+    if len(counts) > MOST_CATEGORIES and frequent[0][1] <= 2:  # such as dates: none is frequent
+        every = sorted(counts.items(), key=lambda item: str(item[0]))
+        places = np.linspace(0, len(every) - 1, MOST_CATEGORIES).round().astype(int)
+        frequent = [every[place] for place in places]
     ranks = {value: rank for rank, value in enumerate(columns.orders.get(columns.names[k], []))}
     found = [value for value, _ in frequent]
     return sorted(found, key=lambda value: (ranks.get(value, len(ranks)), str(value)))

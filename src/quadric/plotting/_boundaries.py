@@ -38,6 +38,7 @@ from quadric.plotting._style import (
     drawn_rows,
     get_ax,
     get_window,
+    name_categories,
     pale,
     plain,
     plain_ticks,
@@ -103,8 +104,10 @@ class InputAxis:
         all_drawn = self.n_values <= len(self.values)
         name = self.name if all_drawn else f"{self.name} ({len(self.values)} of {self.n_values})"
         style: dict[str, Any] = {"label": plain(name), "lim": self.limits}
-        if self.has_categories:
-            texts = [plain(written(value)) for value in self.values]
+        texts = [plain(written(value)) for value in self.values] if self.has_categories else []
+        if texts and axis == "x":
+            name_categories(ax, self.places, texts)
+        elif texts:
             style |= {"ticks": self.places, "ticklabels": texts}
         ax.set(**{axis + key: value for key, value in style.items()})
 

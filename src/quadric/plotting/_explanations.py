@@ -34,6 +34,7 @@ from quadric.plotting._style import (
     color_of,
     get_ax,
     get_figure,
+    name_categories,
     name_rows_and_columns,
     plain,
     plain_ticks,
@@ -138,13 +139,16 @@ def _curve(ax: Axes, curve: Dependence) -> None:
 def _interaction(ax: Axes, pair: Dependence) -> None:
     places = _places(ax, pair.labels[0], pair.grids[0])
     categories, k = _has_categories(pair.grids[0]), pair.main_output
-    for j, value in enumerate(pair.grids[1]):
-        label = f"{plain(pair.inputs[1])} = {plain(written(value))}"
+    count = len(pair.grids[1])
+    drawn = np.linspace(0, count - 1, min(count, MOST_LINES)).round().astype(int).tolist()
+    for j in drawn:
+        label = f"{plain(pair.inputs[1])} = {plain(written(pair.grids[1][j]))}"
         style = {"marker": "o", "linestyle": ""} if categories else {"linestyle": DASHES[j % 4]}
         ax.plot(places, pair.mean[:, j, k], color=color_of(j), label=label, **style)
     ax.set_ylabel(plain(pair.outputs[k]))
     plain_ticks(ax)
-    ax.legend(fontsize=7)
+    title = None if len(drawn) == count else f"{len(drawn)} of {count} values"
+    ax.legend(fontsize=7, title=title, title_fontsize=7)
 
 
 def _has_categories(grid: list[Any]) -> bool:
@@ -157,7 +161,7 @@ def _places(ax: Axes, name: str, grid: list[Any]) -> Array:
         ax.xaxis.set_major_locator(MaxNLocator(4))
         return np.array(grid)
     places = np.arange(len(grid), dtype=float)
-    ax.set_xticks(places, [plain(written(v)) for v in grid], rotation=30 if len(grid) > 4 else 0)
+    name_categories(ax, places, [plain(written(value)) for value in grid])
     ax.set_xlim(-0.5, len(grid) - 0.5)
     return places
 

@@ -18,6 +18,8 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
 DASHES: tuple[Any, ...] = ("-", (0, (6, 2)), (0, (2, 1.5)), (0, (6, 2, 1.5, 2)))
 BOUNDARY = "#222222"
 MOST_LINES = 7  # one per class
+LONGEST_TICK = 17  # characters of a category below an axis
+ROOM_FOR_TICKS = 24  # characters of all categories below a small plot
 MOST_POINTS = 2000  # more points cover each other
 MOST_NAMES = 60  # of the rows and columns of a heat map
 ROUNDS = 8  # the points are drawn in rounds, so that no class covers another
@@ -122,6 +124,17 @@ def write_numbers(ax: Axes, numbers: Array, form: str, dark: Array, fontsize: in
             color="white" if dark[i, j] else "black",
             fontsize=fontsize,
         )
+
+
+def name_categories(ax: Any, places: Any, names: list[str]) -> None:
+    """Write the names of categories below an axis, shortened and slanted if they are long."""
+    short = [
+        name if len(name) <= LONGEST_TICK else f"{name[: LONGEST_TICK - 1]}…" for name in names
+    ]
+    slanted = len(names) > 4 or sum(map(len, short)) > ROOM_FOR_TICKS
+    style: dict[str, Any] = {"ha": "right", "va": "center", "rotation_mode": "anchor"}
+    style["rotation"] = 90 if len(names) > 8 else 30  # more would overlap
+    ax.set_xticks(places, short, **(style if slanted else {}))
 
 
 def name_rows_and_columns(

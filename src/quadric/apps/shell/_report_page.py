@@ -159,6 +159,8 @@ def _column_lines(schema: Schema) -> list[list[str]]:
         elif column.categories:
             how = "one-hot encoded" if column.kind == "category" else "encoded by the target"
             what = f"{how}: {listed(column.categories, 6)}"
+        elif column.kind == "date":
+            what = f"replaced by {listed(column.parts, 6)}, which are scaled"
         elif schema.rows:
             what = f"scaled; mean {rounded(column.mean)}, standard deviation {rounded(column.std)}"
         else:

@@ -34,12 +34,12 @@ very poor | very bad | terrible | awful < poor | bad < below average < fair
 
 po < fa < ta < gd < ex
 
-none | not at all < minimal | very low < low < medium low
+none | no | not at all < minimal | very low < low < medium low
   < medium | mid | middle | moderate | normal | average < medium high < high
   < very high < extreme | critical
 
-none < mild < moderate < severe < very severe | critical
-none < trivial < minor < moderate < major < critical | catastrophic | blocker
+none | no < mild < moderate < severe < very severe | critical
+none | no < trivial < minor < moderate < major < critical | catastrophic | blocker
 
 not at all < a little | slightly | a little bit < somewhat | moderately
   < quite a bit | quite a lot | very | a lot < extremely | a great deal | very much

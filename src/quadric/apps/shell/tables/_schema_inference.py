@@ -507,7 +507,7 @@ def _findings(
             "word",
             tuple(one.name for one in words),
             f"Read as missing values: {listed(hidden, MOST_NAMED)}. If this is a category, write "
-            "it in another way, such as 'nothing'.",
+            "it in another way, such as 'no'.",
         ),
         Finding(
             "mixed",
