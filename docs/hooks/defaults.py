@@ -48,17 +48,22 @@ def correct(parent: griffe.Object) -> None:
 def joined(
     values: list[griffe.DocstringParameter], entries: Mapping[str, str]
 ) -> list[griffe.DocstringParameter]:
-    """Return one value for each entry of a docstring, with the entry's names, type and defaults."""
-    names = {name: entry for entry in entries for name in entry.split(", ")}
+    """Return one value for the parameters of an entry, with the entry's type and their defaults.
+
+    Those without a default remain separate from those with one.
+    """
+    entry_of = {name: entry for entry in entries for name in entry.split(", ")}
     found = []
-    for entry, group in groupby(values, lambda one: names.get(one.name, one.name)):
+    for (entry, _), group in groupby(
+        values, lambda one: (entry_of.get(one.name, one.name), one.value is None)
+    ):
         first, *others = group
         shown = [str(one.value) for one in (first, *others) if one.value is not None]
+        first.name = ", ".join(one.name for one in (first, *others))
         if others and shown:
             first.value = shown[0] if len(set(shown)) == 1 else ", ".join(shown)
-        first.name = entry
         kind = entries.get(entry, "").replace("`", "")
-        if others or re.search("[{,'\"]", kind):  # otherwise the parser's annotation has links
+        if re.search("[{,'\"]", kind):  # otherwise the parser's annotation has links
             first.annotation = kind
         found.append(first)
     return found
