@@ -81,9 +81,18 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument(
         "sections", nargs="*", default=TIMED, metavar="section", help=", ".join(TIMED)
     )
-    parser.add_argument("--committed", type=Path, default=COMMITTED / file_name(quick=True))
+    parser.add_argument(
+        "--committed",
+        type=Path,
+        nargs="+",
+        default=[COMMITTED / file_name(quick=quick) for quick in (True, False)],
+        help="files of results; of a section in several, the last counts (default: both runs)",
+    )
     options = parser.parse_args(arguments)
-    console, before, about = Console(), ratios(read(options.committed)), description()
+    committed: dict[str, Any] = {}
+    for path in options.committed:
+        committed |= read(path)
+    console, before, about = Console(), ratios(committed), description()
 
     def measure(names: Sequence[str]) -> Ratios:
         return ratios(compare(names, quick=True, console=console, about=about))
@@ -95,7 +104,7 @@ def main(arguments: Sequence[str]) -> None:
             now = highest(now, measure(sorted(suspects)))
     found = changes(before, now)
     if not found:
-        raise SystemExit(f"{options.committed} has no ratio that was measured now")
+        raise SystemExit("the committed results have no ratio that was measured now")
     rows = [
         [": ".join(c.key), f"{c.change:.2f}", f"{c.lowest:.2f} to {c.highest:.2f}"] for c in found
     ]
