@@ -142,3 +142,32 @@ def test_spellings_that_work_pass():
     assert not faults("`quadric.explain`: `boundary(model, 1, 2)`, `len(X)`, `quadric.load(path)`")
     block = "```python\nfrom quadric.explain import dependence\n```"
     assert not faults(f"`quadric.explain.explain(model, X)`, `dependence(model, X, [0])`\n{block}")
+
+
+SOURCE = re.compile(r"[\w.]+(?:/[\w.]+)+\.(?:py|js)")
+OTHERS = {"image_classification/models/quadratic_layer.py"}  # a file of another library
+
+
+def missing_files(text):
+    """Return the source files that a text names by a part of their path and that do not exist."""
+    files = [f"/{path.relative_to(ROOT).as_posix()}" for path in source_files()]
+    named = {one for one in INLINE.findall(BLOCK.sub("", text)) if SOURCE.fullmatch(one)} - OTHERS
+    return sorted(one for one in named if not any(path.endswith(f"/{one}") for path in files))
+
+
+@cache
+def source_files():
+    folders = ("src", "benchmarks", "docs", "tests")
+    return [path for folder in folders for path in (ROOT / folder).rglob("*.*")]
+
+
+@pytest.mark.parametrize(
+    "page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda page: page.relative_to(ROOT).as_posix()
+)
+def test_source_files_that_a_page_names_exist(page):
+    assert not missing_files(page.read_text(encoding="utf-8"))
+
+
+def test_a_source_file_that_does_not_exist_is_detected():
+    text = "See `utils/_memory.py`, `core/_layers.py` and `playground/page/net.js`."
+    assert missing_files(text) == ["utils/_memory.py"]
