@@ -157,7 +157,7 @@ def missing_files(text):
 
 @cache
 def source_files():
-    folders = ("src", "benchmarks", "docs", "tests")
+    folders = ("src", "benchmarks", "docs", "examples", "tests")
     return [path for folder in folders for path in (ROOT / folder).rglob("*.*")]
 
 
