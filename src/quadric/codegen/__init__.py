@@ -6,10 +6,11 @@ preprocessing. `_translation` translates the operations of the table of supporte
 writes them with its own `Spelling`: `_python`, `_javascript`, `_c`, `_sql`. `_fixed_point` replaces
 them by operations on integers.
 
-`prove` bounds the difference between the scores of the generated C code and those of the model.
-`to_sympy` and `to_latex` write single layers as formulas.
+`_proof` bounds the difference between the scores of the generated C code and those of the model.
+`to_sympy` and `to_latex` (`_formulas`) write single layers as formulas.
 """
 
+from quadric.codegen._formulas import to_latex, to_sympy
 from quadric.codegen._generate import generate
 
-__all__ = ["generate"]
+__all__ = ["generate", "to_latex", "to_sympy"]

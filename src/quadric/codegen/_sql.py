@@ -87,7 +87,8 @@ DIALECTS = {
     ),
     "duckdb": Dialect(
         {},
-        "nullif(CAST({0} AS DOUBLE), CAST('nan' AS DOUBLE))",
+        # as text, because DuckDB takes isnan as false where the statistics of Parquet omit NaN
+        "CASE CAST({0} AS VARCHAR) WHEN 'nan' THEN NULL ELSE CAST({0} AS DOUBLE) END",
         "CAST({0} AS VARCHAR)",
         fence="",
     ),
