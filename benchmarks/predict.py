@@ -16,6 +16,7 @@ import numpy as np
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_limits
 
 from benchmarks.timing import best_seconds, seconds_by_round
 from quadric import QuadraticClassifier
@@ -26,8 +27,9 @@ ONE_ROW = ((4, 3, "float64"), (20, 2, "float64"), (N, CLASSES, "float32"))  # in
 
 def main() -> None:
     warnings.simplefilter("ignore")  # few iterations are enough to time predictions
-    many_rows()
-    one_row()
+    with threadpool_limits(1):
+        many_rows()
+        one_row()
 
 
 def many_rows() -> None:
