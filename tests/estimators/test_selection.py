@@ -243,9 +243,12 @@ def test_probabilities_are_confident_only_if_the_classes_are_separate(noise):
     assert loss < smallest + (0.15 if noise else 2e-3)
 
 
-@pytest.mark.parametrize(("count", "held_out"), [(100, 100), (101, 51), (300, 75)])
-def test_the_fewer_samples_there_are_the_more_of_them_are_held_out(count, held_out):
-    samples = Samples(np.arange(count)[:, None], np.zeros((count, 1)))
+@pytest.mark.parametrize(
+    ("count", "inputs", "held_out"), [(100, 100, 100), (100, 101, 50), (101, 1, 51), (300, 1, 75)]
+)
+def test_the_fewer_samples_there_are_the_more_of_them_are_held_out(count, inputs, held_out):
+    X = np.broadcast_to(np.arange(count)[:, None], (count, inputs))
+    samples = Samples(X, np.zeros((count, 1)))
     seen: list[int] = []
     for kept, held in _splits(samples, np.random.RandomState(0)):
         assert sorted([*kept.X[:, 0], *held.X[:, 0]]) == list(range(count))

@@ -202,7 +202,7 @@ def choose(
     """
     # half of all evaluations are used for the choice, an equal share in each of the first calls
     calls = len(among) + FINALISTS + 2 * RELEVANCE_ROUNDS
-    share = options.max_evaluations // (2 * calls * n_splits(len(samples)))
+    share = options.max_evaluations // (2 * calls * n_splits(samples.X))
     enough = len(samples) >= FEWEST_SAMPLES and options.epochs >= 8 and share >= 2
     if len(among) == 1 or not enough:
         candidate = without_choice(among, samples.X.shape[1])
@@ -540,7 +540,7 @@ def _splits(samples: Samples, rng: np.random.RandomState) -> Iterator[tuple[Samp
     """Yield training samples and held-out samples."""
     count = len(samples)
     parts = np.array_split(rng.permutation(count), PARTS)
-    for k in range(n_splits(count)):
+    for k in range(n_splits(samples.X)):
         kept = np.concatenate([part for i, part in enumerate(parts) if i != k])
         yield samples.take(kept), samples.take(parts[k])
 

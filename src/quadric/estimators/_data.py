@@ -35,7 +35,7 @@ LBFGS_SAMPLES = 20_000  # with more samples, 'adam' is faster
 PAUSED = 4  # candidates whose training can be continued with the memory of L-BFGS
 PARTS = 4  # to choose a shape, one part of the samples is held out
 REPEATED_UP_TO = 250  # with at most this many samples, two parts are held out, one after the other
-ALL_UP_TO = 100  # with at most this many samples, all parts are
+ALL_UP_TO = 100  # with at most this many samples, all parts are, unless there are more inputs
 CHOSEN_ON = 10_000  # samples on which the shape is chosen if there are more than `LBFGS_SAMPLES`
 ROWS = 1000  # number of rows compared or squared at once, because X may fill most of the memory
 
@@ -254,9 +254,12 @@ def samples_to_minimize(
     return merged, merged if len(merged) >= MERGED * len(weighted) else weighted
 
 
-def n_splits(n_samples: int) -> int:
+def n_splits(X: Matrix) -> int:
     """Return how many parts of the samples are held out, one after the other."""
-    return PARTS if n_samples <= ALL_UP_TO else 2 if n_samples <= REPEATED_UP_TO else 1
+    n_samples, n_inputs = X.shape
+    if n_inputs <= n_samples <= ALL_UP_TO:
+        return PARTS
+    return 2 if n_samples <= REPEATED_UP_TO else 1
 
 
 def _sparse_keys(X: Matrix, Y: Array) -> Array:
@@ -366,7 +369,7 @@ def check_memory(
     own = candidates * shape.n_parameters * shape.itemsize + drawn
     paused = 0
     if lbfgs and candidates > 1:
-        splits = n_splits(n_samples)
+        splits = n_splits(X)
         paused = splits * PAUSED * (2 * options.pairs + 3) * 8 * shape.n_parameters
     training = held + paused + max(own, shape.solver_bytes(options, X))
     check_training(shape, X, max(merging, scaling, training), data.allocated)
