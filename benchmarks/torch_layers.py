@@ -1,24 +1,36 @@
-"""Compare the torch layers with einsum and nn.Bilinear: `python -m benchmarks.torch_layers`.
+"""Compare the quadratic torch layer with its strongest rivals: `python -m benchmarks.torch_layers`.
 
-The benchmark first checks that all implementations compute the same numbers. It then times a
-quadratic layer, einsum, `torch.nn.Bilinear(x, x)` and one plain product of the same size, for
-forward + backward and forward alone, in float32, with one and two threads. It also times a reduced
-layer and the product of two `torch.nn.Linear` layers, and measures the peak memory of a forward and
-backward pass.
+The rivals are the lines that an engineer would write instead (`quadratic_rivals`), each also with
+`torch.compile`, and JAX if it is installed. Each is first checked against the layer. Forward +
+backward and forward alone are timed in float32, with one thread (time of the CPU) and two (wall
+time). All contenders take turns, and the median over the rounds counts. A ratio is the time of the
+best rival in units of the layer's.
+
+    python -m benchmarks.torch_layers [--threads 1] [--shapes 1,8,2 8,16,4] [--no-compile]
+    python -m benchmarks.torch_layers --memory | --reduced
 """
 
 from __future__ import annotations
 
+import argparse
 import math
+import time
+import warnings
 from collections.abc import Callable
+from statistics import median
 
 import torch
 from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 
-from benchmarks.shapes import BILINEAR_LIMIT, SHAPES
-from benchmarks.timing import best_seconds
+from benchmarks.quadratic_rivals import matrix, rivals
+from benchmarks.shapes import BILINEAR_LIMIT, TORCH_SHAPES
+from benchmarks.timing import best_seconds, seconds_by_round
 from quadric.torch import Quadratic, Reduced
+
+Function = Callable[[Tensor], Tensor]
+MONOMIAL_LIMIT = 3e8  # numbers of monomials; more take gigabytes
+COMPILED = ("einsum", "products", "by hand", "monomials")
 
 
 def inputs(B: int, n: int, m: int) -> tuple[Tensor, Tensor]:
@@ -27,21 +39,26 @@ def inputs(B: int, n: int, m: int) -> tuple[Tensor, Tensor]:
     return x, torch.randn(B, m, generator=generator)
 
 
-def contenders(B: int, n: int, m: int) -> dict[str, tuple[Callable[[Tensor], Tensor], Tensor]]:
+def contenders(
+    B: int, n: int, m: int, *, compiled: bool = False
+) -> dict[str, tuple[Function, Tensor]]:
     """Return, for each implementation, a function of x and the parameter of this function."""
     layer = Quadratic(n, m, bias=False, linear=False)
-    Q = layer.Q.detach().requires_grad_()
-    bilinear = torch.nn.Bilinear(n, n, m, bias=False)
-    with torch.no_grad():
-        bilinear.weight.copy_(Q)
-    return {
-        "quadric": (layer, layer.packed),
-        "einsum": (lambda x: torch.einsum("bi,kij,bj->bk", x, Q, x), Q),
-        "nn.Bilinear": (lambda x: bilinear(x, x), bilinear.weight),
-    }
+    others = rivals(layer)
+    if B * n * n * m > BILINEAR_LIMIT:
+        del others["nn.Bilinear"]
+    if B * n * n > MONOMIAL_LIMIT:
+        del others["monomials"]
+    if compiled:
+        for name in COMPILED:
+            if name in others:
+                f, parameter = others[name]
+                torch._dynamo.reset()
+                others[f"{name}, compiled"] = torch.compile(f, dynamic=False), parameter
+    return {"quadric": (layer, layer.packed), **others}
 
 
-def step(f: Callable[[Tensor], Tensor], parameter: Tensor, x: Tensor, dz: Tensor) -> Tensor:
+def step(f: Function, parameter: Tensor, x: Tensor, dz: Tensor) -> Tensor:
     """Run forward and backward; the parameter keeps its gradient, as in training."""
     x.grad = parameter.grad = None
     z = f(x)
@@ -49,53 +66,62 @@ def step(f: Callable[[Tensor], Tensor], parameter: Tensor, x: Tensor, dz: Tensor
     return z
 
 
-def forward(f: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+def forward(f: Function, x: Tensor) -> Tensor:
     with torch.no_grad():
         return f(x)
 
 
-def check_equal(B: int, n: int, m: int) -> None:
+def check_equal(found: dict[str, tuple[Function, Tensor]], B: int, n: int, m: int) -> None:
+    """Check z and both gradients of each rival against the layer's."""
     x, dz = inputs(B, n, m)
-    results = {}
-    for name, (f, parameter) in contenders(B, n, m).items():
-        if name == "nn.Bilinear" and B * n * n * m > BILINEAR_LIMIT:
+    layer = found["quadric"][0]
+    z = step(*found["quadric"], x, dz).detach()
+    ours = [z, x.grad.clone(), layer.packed.grad]
+    rows, columns = torch.triu_indices(n, n).unbind()
+    once_or_twice = (2 - (rows == columns).float())[:, None]
+    for name, (f, parameter) in found.items():
+        if name == "quadric":
             continue
         z = step(f, parameter, x, dz).detach()
-        results[name] = (z, x.grad)
-    for name, found in results.items():
-        for ours, theirs in zip(results["quadric"], found, strict=True):
+        full = matrix(name.partition(",")[0], parameter.grad, n, m)
+        if not name.startswith("monomials"):
+            packed = full[:, rows, columns].t() * once_or_twice
+        else:
+            packed = full[:, rows, columns].t() * once_or_twice**2
+        for mine, theirs in zip(ours, (z, x.grad, packed), strict=True):
             tolerance = 1e-4 * theirs.abs().max().item()
-            torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=tolerance, msg=name)
+            torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=tolerance, msg=name)
 
 
-def twice(run: Callable[[], object]) -> Callable[[], object]:
-    """Return a function that calls `run` twice; in training, caches hold the layer's data."""
-    return lambda: (run(), run())
-
-
-def time_quadratic(B: int, n: int, m: int, threads: int) -> float:
+def time_shape(B: int, n: int, m: int, threads: int, *, compiled: bool, budget: float) -> list:
+    """Print the ratios of all rivals, and return those of the best, with and without backward."""
     torch.set_num_threads(threads)
     x, dz = inputs(B, n, m)
-    held = contenders(B, n, m)
-    W, plain_x = torch.randn(n, m * n), x.detach()
-    bilinear, weight = held.pop("nn.Bilinear")
-    runs = {"plain": twice(lambda: plain_x @ W)}
-    for name, (f, p) in held.items():
-        runs[name] = twice(lambda f=f, p=p: step(f, p, x, dz))
-        runs[f"{name} forward"] = twice(lambda f=f: forward(f, x))
-    best = best_seconds(runs, rounds=max(7, min(300, int(1e10 / (B * n * n * m)))))
-    best = {name: seconds / 2 for name, seconds in best.items()}
-    ours, slower = best["quadric"], "         -"
-    if B * n * n * m <= BILINEAR_LIMIT:
-        run = {"nn.Bilinear": lambda: step(bilinear, weight, x, dz)}
-        slower = f"{best_seconds(run, rounds=5)['nn.Bilinear'] / ours:9.1f}x"
-    print(
-        f"{(B, n, m)!s:<17}{ours * 1e3:10.3f} ms{ours / best['plain']:9.2f}"
-        f"{best['einsum'] / ours:9.2f}x{slower}"
-        f"{best['einsum forward'] / best['quadric forward']:10.2f}x",
-        flush=True,
-    )
-    return best["einsum"] / ours
+    found = contenders(B, n, m, compiled=compiled)
+    check_equal(found, B, n, m)
+    clock = time.process_time if threads == 1 else time.perf_counter
+    ratios = []
+    for kind in ("both", "forward"):
+        runs = {
+            name: (lambda f=f, p=p: step(f, p, x, dz))
+            if kind == "both"
+            else lambda f=f: forward(f, x)
+            for name, (f, p) in found.items()
+        }
+        turns = seconds_by_round(
+            runs, rounds=41, at_least=2e-3, budget=budget, fewest=5, clock=clock
+        )
+        middle = {name: median(seconds) for name, seconds in turns.items()}
+        ours = middle.pop("quadric")
+        best = min(middle, key=middle.__getitem__)
+        ratios.append(middle[best] / ours)
+        listed = "".join(f"  {name} {seconds / ours:.2f}" for name, seconds in middle.items())
+        print(
+            f"{(B, n, m)!s:<16}{threads:2d} {kind:<8}{ours * 1e3:9.3f} ms  best {ratios[-1]:5.2f} "
+            f"|{listed}",
+            flush=True,
+        )
+    return ratios
 
 
 def time_reduced(B: int, n: int, m: int, threads: int) -> None:
@@ -106,7 +132,7 @@ def time_reduced(B: int, n: int, m: int, threads: int) -> None:
         for name, value in zip("WbUc", (one.weight, one.bias, two.weight, two.bias), strict=True):
             getattr(ours, name).copy_(value)
 
-    def run(f: Callable[[Tensor], Tensor], *modules: torch.nn.Module) -> Callable[[], Tensor]:
+    def run(f: Function, *modules: torch.nn.Module) -> Callable[[], Tensor]:
         def once() -> Tensor:
             for module in modules:
                 module.zero_grad()
@@ -123,10 +149,9 @@ def time_reduced(B: int, n: int, m: int, threads: int) -> None:
     )
 
 
-def peak_megabytes(B: int, n: int, m: int, name: str) -> float:
+def peak_megabytes(f: Function, parameter: Tensor, B: int, n: int, m: int) -> float:
     """Return the peak memory of the tensors of one forward + backward pass, as torch counts it."""
     x, dz = inputs(B, n, m)
-    f, parameter = contenders(B, n, m)[name]
     step(f, parameter, x, dz)  # so that one-time allocations are not counted
     x.grad = parameter.grad = None
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiled:
@@ -139,25 +164,51 @@ def peak_megabytes(B: int, n: int, m: int, name: str) -> float:
     return peak / 1e6
 
 
-def main() -> None:
-    for shape in SHAPES:
-        check_equal(*shape)
-    for threads in (1, 2):
-        print(f"quadratic layer, forward + backward, float32, {threads} thread(s)")
-        print("(B, n, m)              quadric   products   einsum  nn.Bilinear   einsum forward")
-        ratios = [time_quadratic(*shape, threads) for shape in SHAPES]
-        mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
-        print(f"geometric mean of einsum / quadric: {mean:.2f}, minimum {min(ratios):.2f}\n")
+def report_memory(shapes: list[tuple[int, int, int]]) -> None:
+    print("peak memory of one forward + backward, MB beyond inputs and parameters")
+    for shape in shapes:
+        found = {name: peak_megabytes(*held, *shape) for name, held in contenders(*shape).items()}
+        listed = "".join(f"  {name} {megabytes:.3f}" for name, megabytes in found.items())
+        print(f"{shape!s:<17}{listed}", flush=True)
+
+
+def report_reduced() -> None:
     print("reduced layer compared with two nn.Linear and a product, forward + backward")
     for threads in (1, 2):
         for shape in ((128, 64, 64), (256, 256, 256), (64, 784, 10)):
             time_reduced(*shape, threads)
-    torch.set_num_threads(1)
-    print("\npeak memory of one forward + backward, MB beyond inputs and parameters")
-    print("(B, n, m)           quadric    einsum")
-    for shape in SHAPES:
-        ours, theirs = (peak_megabytes(*shape, name) for name in ("quadric", "einsum"))
-        print(f"{shape!s:<17}{ours:10.2f}{theirs:10.2f}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--threads", type=int, nargs="*", default=[1, 2])
+    parser.add_argument("--shapes", nargs="*", default=None)
+    parser.add_argument("--no-compile", action="store_true")
+    parser.add_argument("--memory", action="store_true")
+    parser.add_argument("--reduced", action="store_true")
+    parser.add_argument("--budget", type=float, default=2.0, help="seconds per line")
+    given = parser.parse_args()
+    warnings.filterwarnings("ignore", module="torch")
+    shapes = TORCH_SHAPES
+    if given.shapes:
+        shapes = [tuple(map(int, text.split(","))) for text in given.shapes]
+    if given.memory:
+        return report_memory(shapes)
+    if given.reduced:
+        return report_reduced()
+    for threads in given.threads:
+        print(f"quadratic layer, float32, {threads} thread(s); times of rivals relative to quadric")
+        cells: list[float] = []
+        for shape in shapes:
+            options = {"compiled": not given.no_compile, "budget": given.budget}
+            cells += time_shape(*shape, threads, **options)
+        mean = math.exp(sum(map(math.log, cells)) / len(cells))
+        below = [sum(cell < limit for cell in cells) for limit in (0.9, 0.95)]
+        print(
+            f"best rival / quadric: geometric mean {mean:.2f}, least {min(cells):.2f}, below 0.90: "
+            f"{below[0]}, below 0.95: {below[1]} of {len(cells)} cells\n"
+        )
+    return None
 
 
 if __name__ == "__main__":

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from quadric import kernels
-from quadric.kernels import PythonThreads, _quadratic_form as loops
+from quadric.core import _quadratic_form as core
+from quadric.kernels import PythonThreads, _forms, _quadratic_form as loops
 
 PAGE = mmap.PAGESIZE
 MARK = 0xA5
@@ -89,6 +90,18 @@ def random_case(rng):
     return B, n, m, stride, int(rng.choice([1, 2, 3, 5, 17]))
 
 
+@pytest.fixture
+def forced(monkeypatch):
+    """A function that makes neurons the lanes of the given results."""
+
+    def force(forms):
+        monkeypatch.setattr(_forms, "forms", lambda *shape: forms)
+        loops._plan.cache_clear()
+
+    yield force
+    loops._plan.cache_clear()
+
+
 def check(rng):
     """Check one random case of both loops: agreement with einsum, no writes outside."""
     dtype = str(rng.choice(["float32", "float64"]))
@@ -145,10 +158,46 @@ def exact(X, P, D):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("count", [150, pytest.param(10_000, marks=pytest.mark.full)])
-def test_loops_match_einsum_and_write_nothing_outside(count):
+def test_loops_match_einsum_and_write_nothing_outside(count, forced):
     rng = np.random.default_rng(0)
-    for _ in range(count):
+    for number in range(count):
+        forced(number % 8)  # every combination of the forms
         check(rng)
+
+
+def test_the_choice_of_the_form_does_not_change_the_bits_of_z_and_dP(forced):
+    """Hence predictions do not depend on the number of rows, and gradients not on the choice."""
+    rng = np.random.default_rng(5)
+    for B, n, m in ((1, 300, 10), (7, 129, 33), (300, 20, 3), (40, 64, 16), (257, 5, 70)):
+        for dtype in ("float32", "float64"):
+            shapes = (B, n), (n * (n + 1) // 2, m), (B, m)
+            X, P, dz = (rng.normal(size=shape).astype(dtype) for shape in shapes)
+            results = []
+            for forms in (0, _forms.Z | _forms.DX | _forms.DP):
+                forced(forms)
+                dx, dP = core.gradients(X, P, dz)
+                results.append((core.values(X, P), dP, dx))
+            (z, dP, dx), (other_z, other_dP, other_dx) = results
+            assert np.array_equal(z, other_z)
+            assert np.array_equal(dP, other_dP)
+            scale = np.abs(dx).max() * np.finfo(dtype).eps
+            assert 0 < np.abs(dx - other_dx).max() < 1000 * scale  # other sums, so a second form
+
+
+def test_predictions_do_not_depend_on_the_number_of_rows():
+    rng = np.random.default_rng(6)
+    for n, m in ((300, 10), (64, 64), (30, 1)):
+        X = rng.normal(size=(50, n)).astype("float32")
+        P = rng.normal(size=(n * (n + 1) // 2, m)).astype("float32")
+        together = core.values(X, P)
+        for B in (1, 2, 5, 9, 33):
+            assert np.array_equal(core.values(X[:B], P), together[:B])
+
+
+def test_few_rows_use_neurons_as_lanes():
+    assert _forms.forms(1, 784, 10, 16) == _forms.Z | _forms.DX | _forms.DP
+    assert _forms.forms(256, 128, 128, 16) == _forms.DP
+    assert _forms.forms(1024, 64, 10, 16) == 0
 
 
 def test_each_gradient_can_be_left_out():
@@ -166,7 +215,7 @@ def test_each_gradient_can_be_left_out():
 
 
 @pytest.mark.parametrize("loop", ["z", "dx", "dP", "dx and dP"])
-def test_work_is_shared(loop):
+def test_work_is_shared(loop, forced):
     """The number of tickets is limited by threads, tiles of samples (rows for dP) and work."""
     asked = []
 
@@ -192,6 +241,7 @@ def test_work_is_shared(loop):
         which = kernels.values if loop == "z" else kernels.gradients
         run_loop(which, team, np.dtype("float64"), (B, n, m, n), addresses)
 
+    forced(0)
     tiles = -(-B * 8 // (loops.UNITS * loops.UNIT_BYTES))
     assert tiles < n
     run(3)

@@ -5,8 +5,9 @@ functions take arrays or addresses, update the numbers there in place and return
 imported on first use (PEP 562), because importing numba takes long.
 
 Start with `_sgd`, one epoch of per-sample SGD, and `_layout`, the memory it works on. `_blocks` has
-the equations and the passes of one layer. `_quadratic_form` and `_quadratic_form_loops` compute
-x'Qx for a batch and its gradients, with a team of threads. All of these modules use `_lanes`, which
+the equations and the passes of one layer. `_quadratic_form` computes x'Qx for a batch and its
+gradients with a team of threads, in one of two forms (`_quadratic_form_loops`,
+`_loops_over_neurons`), which `_forms` chooses. All of these modules use `_lanes`, which
 works on numbers in SIMD registers, and `_compiling`, which compiles the loops and caches them. All
 loops run in a mode in which denormal numbers count as zero (`_denormals`).
 """
@@ -41,8 +42,14 @@ _NAMES = {
         "SampleArrays",
         "Step",
     ),
-    "_quadratic_form": ("OpenMPThreads", "PythonThreads", "run_quadratic_form"),
-    "_quadratic_form_loops": ("gradients", "roundings", "values"),
+    "_quadratic_form": (
+        "OpenMPThreads",
+        "PythonThreads",
+        "gradients",
+        "run_quadratic_form",
+        "values",
+    ),
+    "_quadratic_form_loops": ("roundings",),
     "_sgd": ("compress_rows", "count_nonzeros", "sgd_epoch"),
     "_two_loop": ("two_loop",),
 }

@@ -150,6 +150,44 @@ def store(typingctx, address, at, block):
     return types.void(address, types.intp, block), codegen
 
 
+def _first_lanes(build, count, vector):
+    """A mask of the first `count` lanes."""
+    numbers = ir.VectorType(I32, vector.count)
+    each = numbers([I32(lane) for lane in range(vector.count)])
+    undefined = numbers(ir.Undefined)
+    first = build.insert_element(undefined, build.trunc(count, I32), I32(0))
+    return build.icmp_signed("<", each, build.shuffle_vector(first, undefined, numbers(None)))
+
+
+@intrinsic
+def load_some(typingctx, address, at, count, like):
+    """The first `count` of the numbers that `load` returns, and zeros; no other memory is read."""
+
+    def instructions(build, start, i, count, _):
+        vector, align = like.vector, I32(like.dtype.bitwidth // 8)
+        where = _block_at(build, start, i, vector)
+        mask = _first_lanes(build, count, vector)
+        name = f"llvm.masked.load.{_suffix(vector)}.p0"
+        return call_intrinsic(build, name, vector, where, align, mask, vector(None))
+
+    return like(address, types.intp, types.intp, like), _emit(instructions)
+
+
+@intrinsic
+def store_some(typingctx, address, at, count, block):
+    """Store the first `count` lanes of a block at address[at], address[at + 1], ..."""
+
+    def codegen(context, builder, sig, args):
+        vector, align = block.vector, I32(block.dtype.bitwidth // 8)
+        where = _block_at(builder, args[0], args[1], vector)
+        mask = _first_lanes(builder, args[2], vector)
+        name = f"llvm.masked.store.{_suffix(vector)}.p0"
+        call_intrinsic(builder, name, ir.VoidType(), args[3], where, align, mask)
+        return context.get_dummy_value()
+
+    return types.void(address, types.intp, types.intp, block), codegen
+
+
 @intrinsic
 def splat(typingctx, value, like):
     """A block whose lanes all hold `value`."""
@@ -173,9 +211,12 @@ def call_intrinsic(builder, name, result, *arguments):
 
 def _call_llvm(builder, name, result, arguments):
     """Call the LLVM intrinsic `name`, which is overloaded on the type of its last argument."""
-    vector = arguments[-1].type
-    suffix = f"v{vector.count}f{32 if isinstance(vector.element, ir.FloatType) else 64}"
-    return call_intrinsic(builder, f"llvm.{name}.{suffix}", result, *arguments)
+    return call_intrinsic(builder, f"llvm.{name}.{_suffix(arguments[-1].type)}", result, *arguments)
+
+
+def _suffix(vector):
+    """The name of a vector's type in the names of LLVM's intrinsics."""
+    return f"v{vector.count}f{32 if isinstance(vector.element, ir.FloatType) else 64}"
 
 
 def _elementwise(name):

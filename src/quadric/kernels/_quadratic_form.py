@@ -1,7 +1,7 @@
 """Run the loops for z_k = x'Q_k x and its gradients, on arrays given by their addresses.
 
-A team of threads shares the work of a loop. `_quadratic_form_loops` contains the loops and
-describes them.
+A team of threads shares the work of a loop. `_quadratic_form_loops` and `_loops_over_neurons` have
+the two forms of each loop, and `_forms` chooses between them.
 """
 
 import _thread
@@ -18,11 +18,54 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from quadric.kernels import _forms
 from quadric.kernels._compiling import SharedLoop
 from quadric.kernels._lanes import UNIT_BYTES
-from quadric.kernels._quadratic_form_loops import APART, COLUMNS, UNITS
+from quadric.kernels._loops_over_neurons import (
+    input_gradient_over_neurons,
+    packed_gradient_over_neurons,
+    room_over_neurons,
+    values_of_items,
+)
+from quadric.kernels._quadratic_form_loops import (
+    APART,
+    COLUMNS,
+    DP,
+    DX,
+    UNITS,
+    arguments_at,
+    input_gradient_of_samples,
+    packed_gradient_over_inputs,
+    values_of_samples,
+)
 
 LANES = UNITS * UNIT_BYTES // 4  # in float32; in float64, there are half as many
+
+
+@SharedLoop
+def values(like, ticket):
+    """z, shape (B, m)."""
+    given = arguments_at(like)
+    if given.forms & _forms.Z:
+        values_of_items(given, ticket)
+    else:
+        values_of_samples(given, ticket)
+
+
+@SharedLoop
+def gradients(like, ticket):
+    """dL/dx, shape (B, n), and dL/dP from dL/dz."""
+    given = arguments_at(like)
+    if given.counter[DX] != 0:
+        if given.forms & _forms.DX:
+            input_gradient_over_neurons(given, ticket)
+        else:
+            input_gradient_of_samples(given, ticket)
+    if given.counter[DP] != 0:
+        if given.forms & _forms.DP:
+            packed_gradient_over_neurons(given, ticket)
+        else:
+            packed_gradient_over_inputs(given, ticket)
 
 
 # A team of threads shares the work of a loop. It has up to `count()` threads, and `worth` is the
@@ -114,16 +157,15 @@ def run_quadratic_form(
         dx of shape (B, n). A gradient whose address is 0 is not computed.
     """
     B, n, m, stride = sizes
-    call, function, group, room, size = _plan(loop, dtype, n, m)
+    call, function, forms, parts, group, room, size = _plan(loop, dtype, B, n, m)
     work, worth = B * n * (n + 1) // 2 * m, team.worth  # numbers of multiplications
     tickets = 1 if work < 2 * worth else min(team.count(), work // worth)
     if tickets > 1:
-        tiles = -(-B * dtype.itemsize // (UNITS * UNIT_BYTES))  # samples that fill the lanes
-        tickets = max(1, min(tickets, max(tiles, n) if addresses[4] else tiles))
+        tickets = max(1, min(tickets, max(parts, n) if addresses[4] else parts))
     memory, start = _scratch.kept  # `memory` must stay alive during the call
     if memory.size < tickets * size:
         memory, start = _scratch.keep(_aligned(tickets * size))
-    arguments = array("q", (0, tickets, B, n, m, stride, group, room, start, *addresses))
+    arguments = array("q", (0, tickets, B, n, m, stride, group, room, start, *addresses, forms))
     if tickets == 1:
         call(arguments.buffer_info()[0])
     else:
@@ -133,17 +175,25 @@ def run_quadratic_form(
         _scratch.keep((memory, start))
 
 
-@lru_cache(maxsize=128)  # so that calls for small batches take less time
-def _plan(loop: SharedLoop, dtype: np.dtype[Any], n: int, m: int) -> tuple[Any, ...]:
+@lru_cache(maxsize=256)  # so that calls for small batches take less time
+def _plan(loop: SharedLoop, dtype: np.dtype[Any], B: int, n: int, m: int) -> tuple[Any, ...]:
     """Return what depends only on these arguments.
 
-    These are the compiled loop, its address, the number of rows in a group, and the memory of a
-    ticket, in numbers and in bytes.
+    These are the compiled loop, its address, the forms, the number of parts into which z or dL/dx
+    can be divided, the number of rows in a group, and the memory of a ticket, in numbers and bytes.
     """
+    lanes = UNIT_BYTES // dtype.itemsize
+    forms = _forms.forms(B, n, m, lanes)
+    parts = -(-B // (UNITS * lanes))  # samples that fill the lanes
+    if forms & (_forms.Z if loop is values else _forms.DX):
+        parts = B * -(-m // lanes) if loop is values else B
     # dL/dP needs the most: panels, columns of x, dz and D, and sums. Whole blocks stay aligned.
     needed = (n + LANES) * APART + (n + m + COLUMNS) * APART + COLUMNS * LANES
+    if forms:
+        needed = max(needed, room_over_neurons(B if forms & ~_forms.DP else 0, n, m, lanes))
     room = -(-needed // LANES) * LANES
-    return *loop.compiled_for(dtype), COLUMNS // gcd(COLUMNS, m), room, room * dtype.itemsize
+    call, function = loop.compiled_for(dtype)
+    return call, function, forms, parts, COLUMNS // gcd(COLUMNS, m), room, room * dtype.itemsize
 
 
 def _aligned(size: int) -> tuple[Any, int]:

@@ -1,16 +1,16 @@
-r"""The loops for the quadratic form: z_k = x'Q_k x for a batch and its gradients.
+r"""The quadratic form z_k = x'Q_k x for a batch and its gradients, with samples or inputs as lanes.
 
 `packed` P has a row for each pair i <= j with the q_ij of m neurons (see `core._quadratic_form`).
 Nothing is unpacked, and no intermediate values are kept for the backward pass. Each loop does half
 of the multiplications that full matrices need, and is organized like a matrix product: six sums,
 each one block of lanes, stay in registers while a number from Q (or D) multiplies a block of x.
 
-`values`           columns c = (i, k), lanes are samples:
+`values_of_samples`             columns c = (i, k), lanes are samples:
                        u_c = q_iik x_i / 2 + sum_{j > i} q_ijk x_j,    z_k = 2 sum_i x_i u_c
-`gradients`, dx    columns are pairs (i, j), lanes are samples:
+`input_gradient_of_samples`     columns are pairs (i, j), lanes are samples:
                        a_ij = sum_k q_ijk dz_k,    dx_i = 2 sum_j a_ij x_j
                    up to three neurons: dx_i += 2 dz_k u_c, dx_j += 2 q_ijk x_i dz_k, u_c as above
-`gradients`, dP    columns c = (i, k), lanes are inputs j, sums over samples:
+`packed_gradient_over_inputs`   columns c = (i, k), lanes are inputs j, sums over samples:
                        D_c = x_i dz_k,    dq_ijk = sum D_c x_j, twice that off the diagonal
 
 How the triangle is cut, for groups of G rows (so that 6 divides G m) and blocks of inputs j:
@@ -32,7 +32,7 @@ from collections import namedtuple
 
 from llvmlite import binding
 
-from quadric.kernels._compiling import SharedLoop, inline
+from quadric.kernels._compiling import inline
 from quadric.kernels._lanes import (
     address,
     advance,
@@ -69,7 +69,10 @@ def roundings(n: int) -> int:
 # A loop processes `group` rows of a triangle at once, and each ticket has `room` numbers of
 # `memory`. The rest are addresses. For the gradients, z holds dz, and the address of a gradient
 # that is not wanted is 0.
-Arguments = namedtuple("Arguments", "counter tickets B n m stride group room memory x P z dx dP")
+# The bits of `forms` say which results are computed with neurons as lanes (`_forms`).
+Arguments = namedtuple(
+    "Arguments", "counter tickets B n m stride group room memory x P z dx dP forms"
+)
 DX, DP = Arguments._fields.index("dx"), Arguments._fields.index("dP")
 
 # Up to WIDTH samples in `count` tiles: their inputs, z or dz, and dx; `spare` is scratch memory.
@@ -77,7 +80,7 @@ Tiles = namedtuple("Tiles", "count x z dx spare")
 
 
 @inline
-def _arguments(like):
+def arguments_at(like):
     """The arguments at an address whose type determines the dtype of the numbers."""
     given = integers(like)
     return Arguments(
@@ -95,6 +98,7 @@ def _arguments(like):
         address(given[11], like),
         address(given[12], like),
         address(given[13], like),
+        given[14],
     )
 
 
@@ -102,7 +106,7 @@ def _arguments(like):
 
 
 @inline
-def _share(ticket, tickets, count, unit):
+def share(ticket, tickets, count, unit):
     """The ticket's part of range(count), in whole units except possibly at the end."""
     units = (count + unit - 1) // unit
     first, last = ticket * units // tickets, (ticket + 1) * units // tickets
@@ -132,12 +136,12 @@ def _twice_from_tiles(tiles, count, n, rows, lanes):
 
 
 @inline
-def _six(zero):
+def six_times(zero):
     return zero, zero, zero, zero, zero, zero
 
 
 @inline
-def _add_products(sums, numbers, x):
+def add_products(sums, numbers, x):
     """Add the block x, multiplied by each of six numbers, to six sums."""
     a, b, c, d, e, f = numbers
     return (
@@ -151,7 +155,7 @@ def _add_products(sums, numbers, x):
 
 
 @inline
-def _six_apart(address, at, apart):
+def six_apart(address, at, apart):
     """Six numbers at intervals of `apart`, starting at `at`."""
     return (
         address[at],
@@ -233,7 +237,7 @@ def _copy_columns(P, columns, size, j0, j1, copy):
 
 
 @inline
-def _clear(tiles, count, zero):
+def clear(tiles, count, zero):
     for t in range(count):
         store(tiles, t * lane_count(zero), zero)
 
@@ -268,28 +272,27 @@ def _add_values(tiles, t, size, columns, q, j0, j1, zero):
     """Add x_i u_c to z_k for the six columns c = (i, k) and the samples of tile t."""
     (n, m), lanes = size, lane_count(zero)
     x, z = advance(tiles.x, t * n * lanes), advance(tiles.z, t * m * lanes)
-    u = _six(zero)
+    u = six_times(zero)
     for j in range(j0, j1):
-        u = _add_products(u, _six_apart(q, (j - j0) * COLUMNS, 1), load(x, j * lanes, zero))
+        u = add_products(u, six_apart(q, (j - j0) * COLUMNS, 1), load(x, j * lanes, zero))
     for o in range(COLUMNS):
         _add_to_neuron(z, x, n, columns[o], u[o])
 
 
-@SharedLoop
-def values(like, ticket):
+@inline
+def values_of_samples(given, ticket):
     """z, shape (B, m); each ticket covers some of the samples."""
-    given = _arguments(like)
     n, m, zero = given.n, given.m, zeros(given.x, UNITS)
     lanes = lane_count(zero)
     x_tiles = advance(given.memory, ticket * given.room)
     z_tiles = advance(x_tiles, n * WIDTH)
     spare = advance(z_tiles, m * WIDTH)
-    first, last = _share(ticket, given.tickets, given.B, lanes)
+    first, last = share(ticket, given.tickets, given.B, lanes)
     for s in range(first, last, WIDTH):
         count = min(WIDTH, last - s)
         tiles = Tiles((count + lanes - 1) // lanes, x_tiles, z_tiles, x_tiles, spare)
         _to_tiles(advance(given.x, s * given.stride), given.stride, count, n, x_tiles, lanes)
-        _clear(z_tiles, tiles.count * m, zero)
+        clear(z_tiles, tiles.count * m, zero)
         _over_columns(given, tiles, zero, _add_values)
         _twice_from_tiles(z_tiles, count, m, advance(given.z, s * m), lanes)
 
@@ -322,10 +325,10 @@ def _add_pairs(given, tiles, zero):
                     o1, o2 = min(1, rest - 1) * m, min(2, rest - 1) * m
                     o3, o4 = min(3, rest - 1) * m, min(4, rest - 1) * m
                     o5 = min(5, rest - 1) * m
-                    a = _six(zero)
+                    a = six_times(zero)
                     for k in range(m):
                         q_k = q[k], q[o1 + k], q[o2 + k], q[o3 + k], q[o4 + k], q[o5 + k]
-                        a = _add_products(a, q_k, load(dzt, k * lanes, zero))
+                        a = add_products(a, q_k, load(dzt, k * lanes, zero))
                     for o in range(COLUMNS):
                         if o < rest:
                             dx_i = _add_pair(xt, dxt, (j + o) * lanes, a[o], x_i, dx_i)
@@ -375,29 +378,30 @@ def _add_columns(tiles, t, size, columns, q, j0, j1, zero):
     dz = advance(tiles.z, t * m * lanes)
     for o in range(COLUMNS):
         _start_column(advance(D, o * lanes), x, dz, n, columns[o], zero)
-    u = _six(zero)
+    u = six_times(zero)
     for j in range(j0, j1):
-        q_j = _six_apart(q, (j - j0) * COLUMNS, 1)
-        u = _add_products(u, q_j, load(x, j * lanes, zero))
+        q_j = six_apart(q, (j - j0) * COLUMNS, 1)
+        u = add_products(u, q_j, load(x, j * lanes, zero))
         store(dx, j * lanes, _add_row(q_j, D, lanes, load(dx, j * lanes, zero)))
     for o in range(COLUMNS):
         _add_to_input(dx, dz, n, columns[o], u[o])
 
 
 @inline
-def _input_gradient_of_share(given, ticket):
+def input_gradient_of_samples(given, ticket):
+    """dL/dx, shape (B, n); each ticket covers some of the samples."""
     n, m, stride, zero = given.n, given.m, given.stride, zeros(given.x, UNITS)
     lanes = lane_count(zero)
     x_tiles = advance(given.memory, ticket * given.room)
     dx_tiles = advance(x_tiles, n * WIDTH)
     dz_tiles = advance(dx_tiles, n * WIDTH)
-    first, last = _share(ticket, given.tickets, given.B, lanes)
+    first, last = share(ticket, given.tickets, given.B, lanes)
     for s in range(first, last, WIDTH):
         count = min(WIDTH, last - s)
         n_tiles = (count + lanes - 1) // lanes
         _to_tiles(advance(given.x, s * stride), stride, count, n, x_tiles, lanes)
         _to_tiles(advance(given.z, s * m), m, count, m, dz_tiles, lanes)
-        _clear(dx_tiles, n_tiles * n, zero)
+        clear(dx_tiles, n_tiles * n, zero)
         tiles = Tiles(n_tiles, x_tiles, dz_tiles, dx_tiles, advance(dz_tiles, m * WIDTH))
         if m <= FEW:
             _over_columns(given, tiles, zero, _add_columns)
@@ -410,7 +414,7 @@ def _input_gradient_of_share(given, ticket):
 
 
 @inline
-def _rows_of_ticket(ticket, tickets, n, group):
+def rows_of_ticket(ticket, tickets, n, group):
     """The rows i of a ticket: whole groups with roughly an equal share of the pairs."""
     first, last, pairs = n, n, n * (n + 1) // 2
     for i in range(0, n, group):
@@ -438,7 +442,7 @@ def _to_panels(rows, stride, count, n, panels, zero):
 
 
 @inline
-def _to_columns(rows, stride, count, n, columns):
+def to_columns(rows, stride, count, n, columns):
     """columns[j, s] = rows[s, j]."""
     for s in range(count):
         for j in range(n):
@@ -460,7 +464,8 @@ def _store_row(found, o, row, start, place, is_first):
 
 
 @inline
-def _packed_gradient_of_share(given, ticket):
+def packed_gradient_over_inputs(given, ticket):
+    """dL/dP, shape (n(n+1)/2, m); each ticket covers some of the rows i."""
     n, m, stride, zero = given.n, given.m, given.stride, zeros(given.x, UNITS)
     lanes = lane_count(zero)
     padded = (n + lanes - 1) // lanes * lanes
@@ -469,12 +474,12 @@ def _packed_gradient_of_share(given, ticket):
     dz_columns = advance(x_columns, n * APART)
     D = advance(dz_columns, m * APART)
     found = advance(D, COLUMNS * APART)
-    first, last = _rows_of_ticket(ticket, given.tickets, n, given.group)
+    first, last = rows_of_ticket(ticket, given.tickets, n, given.group)
     for s in range(0, given.B, CHUNK):
         count = min(CHUNK, given.B - s)
         _to_panels(advance(given.x, s * stride), stride, count, n, panels, zero)
-        _to_columns(advance(given.x, s * stride), stride, count, n, x_columns)
-        _to_columns(advance(given.z, s * m), m, count, m, dz_columns)
+        to_columns(advance(given.x, s * stride), stride, count, n, x_columns)
+        to_columns(advance(given.z, s * m), m, count, m, dz_columns)
         for j0 in range(0, padded, J_BLOCK):
             j1 = min(j0 + J_BLOCK, padded)
             for i0 in range(first, min(last, j1), given.group):
@@ -488,28 +493,12 @@ def _packed_gradient_of_share(given, ticket):
                             store(D, o * APART + b, load(xi, b, zero) * load(dk, b, zero))
                     for start in range(max(j0, i0 // lanes * lanes), j1, lanes):
                         panel = advance(panels, start * CHUNK)
-                        sums = _six(zero)
+                        sums = six_times(zero)
                         for b in range(count):
                             xj = load(panel, b * lanes, zero)
-                            sums = _add_products(sums, _six_apart(D, b, APART), xj)
+                            sums = add_products(sums, six_apart(D, b, APART), xj)
                         _store_six(found, sums, lanes)
                         for o in range(used):
                             i, k = _column(c + o, i0, m)
                             row = advance(given.dP, pair_row(i, n) * m + k)
                             _store_row(found, o, row, start, (i, n, m, lanes), s == 0)
-
-
-# ---- both gradients ------------------------------------------------------------------------
-
-
-@SharedLoop
-def gradients(like, ticket):
-    """dL/dx, shape (B, n), and dL/dP from dL/dz.
-
-    Each ticket covers some of the samples for dL/dx, and some of the rows i for dL/dP.
-    """
-    given = _arguments(like)
-    if given.counter[DX] != 0:
-        _input_gradient_of_share(given, ticket)
-    if given.counter[DP] != 0:
-        _packed_gradient_of_share(given, ticket)

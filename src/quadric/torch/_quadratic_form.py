@@ -2,10 +2,14 @@
 
 There are two implementations, which agree up to rounding:
 
-- compiled loops, for ordinary tensors on the CPU. They need no full matrices and save no
-  intermediates. They are the loops of `quadric.kernels`, which access memory by address.
-- torch operations on unpacked matrices, for other devices and dtypes, for second derivatives, and
-  under torch.func, compilers, tracers, dispatch modes and forward-mode differentiation.
+- compiled loops, for real tensors on the CPU. They need no full matrices and save no intermediates.
+  They are the loops of `quadric.kernels`, which access memory by address. Eager code calls them
+  directly, and compilers, exporters and dispatch modes as the operators of `_operators`, which takes
+  50 to 200 µs longer.
+- torch operations on unpacked matrices, for other devices, for second derivatives, and under
+  torch.func, torch.jit.trace and forward-mode differentiation, and in ONNX files.
+
+Half precision is computed in float32 by the loops, and rounded once.
 """
 
 import ctypes
@@ -15,14 +19,17 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
-from torch.autograd import Function, forward_ad
+from torch.autograd import Function
 from torch.nn import Parameter
 
 from quadric import kernels
+from quadric.torch import _internals as internals
 
 _TYPES = {Tensor, Parameter}
 _DTYPES = {torch.float32: np.dtype(np.float32), torch.float64: np.dtype(np.float64)}
+_HALF = {torch.float16, torch.bfloat16}
+MOST_NUMBERS = 2**24  # of V in torch operations, outside of transforms
+MOST_KEPT = 2**9  # inputs; larger index tensors are not kept between calls
 
 
 def quadratic_form(x: Tensor, P: Tensor) -> Tensor:
@@ -31,7 +38,7 @@ def quadratic_form(x: Tensor, P: Tensor) -> Tensor:
     The caller must have checked that shapes, dtypes and devices match.
     """
     if is_transformed():
-        return _values(x, P)
+        return operators().values(x, P) if takes_operator(x, P) else _values(x, P)
     if not torch.is_grad_enabled():
         return forward(x, P)
     return _apply(x, P)
@@ -56,31 +63,61 @@ class _QuadraticForm(Function):
 
 
 # Function.apply only adds support for torch.func, which `is_transformed` has excluded
-_apply: Any = super(Function, _QuadraticForm).apply
+_apply: Any = internals.direct_apply(_QuadraticForm)
 
 
 def forward(x: Tensor, P: Tensor) -> Tensor:
     """z, shape (B, m), for x of shape (B, n) and P of shape (n(n+1)/2, m)."""
     given = _for_loops(x, P)
-    if given is None:
-        return _values(x, P)
-    (x, P), addresses = given
+    if given is not None:
+        return values_by_loops(x, *given)
+    if takes_operator(x, P):
+        return operators().values(x, P)
+    rows = _rows_at_once(x, P)
+    if rows < x.shape[0]:
+        return torch.cat([_values(part, P) for part in x.split(rows)])
+    return _values(x, P)
+
+
+def values_by_loops(like: Tensor, tensors: list[Tensor], addresses: list[int]) -> Tensor:
+    """z, in the dtype of `like`, from the result of `_for_loops`."""
+    x, P = tensors
     (B, n), m = x.shape, P.shape[1]
     z = x.new_empty(B, m)
     addresses += z.data_ptr(), 0, 0
     _run(kernels.values, x.dtype, (B, n, m, n), addresses)
-    return z
+    return z if z.dtype == like.dtype else z.to(like.dtype)
 
 
 def backward(
     x: Tensor, P: Tensor, dz: Tensor, wants_dx: bool = True, wants_dP: bool = True
 ) -> tuple[Tensor | None, Tensor | None]:
     """dL/dx, shape (B, n), and dL/dP, shape (n(n+1)/2, m), each None unless wanted."""
-    given = None if torch.is_grad_enabled() or is_transformed() else _for_loops(x, P, dz)
-    if given is None:
+    differentiable = torch.is_grad_enabled() or is_transformed()
+    given = None if differentiable else _for_loops(x, P, dz)
+    if given is not None:
+        return gradients_by_loops(x, *given, wants_dx, wants_dP)
+    if not differentiable and takes_operator(x, P):
+        dx, dP = operators().gradients(x, P, dz, wants_dx, wants_dP)
+        return dx if wants_dx else None, dP if wants_dP else None
+    rows = x.shape[0] if differentiable else _rows_at_once(x, P)
+    if rows >= x.shape[0]:
         dx = _input_gradient(x, P, dz) if wants_dx else None
         return dx, _packed_gradient(x, dz) if wants_dP else None
-    (x, P, dz), addresses = given
+    parts = list(zip(x.split(rows), dz.split(rows), strict=True))
+    dx = torch.cat([_input_gradient(a, P, d) for a, d in parts]) if wants_dx else None
+    dP = None
+    for a, d in parts if wants_dP else ():
+        part = _packed_gradient(a, d)
+        dP = part if dP is None else dP.add_(part)
+    return dx, dP
+
+
+def gradients_by_loops(
+    like: Tensor, tensors: list[Tensor], addresses: list[int], wants_dx: bool, wants_dP: bool
+) -> tuple[Tensor | None, Tensor | None]:
+    """dL/dx and dL/dP, in the dtype of `like`, from the result of `_for_loops`."""
+    x, P, dz = tensors
     (B, n), (pairs, m), dtype = x.shape, P.shape, x.dtype
     if dz.shape != (B, m) or 2 * pairs != n * (n + 1) or not P.dtype == dz.dtype == dtype:
         _check("P", P, (n * (n + 1) // 2, m), dtype)  # hooks may replace saved tensors
@@ -90,7 +127,17 @@ def backward(
     addresses.append(0 if dx is None else dx.data_ptr())
     addresses.append(0 if dP is None else dP.data_ptr())
     _run(kernels.gradients, dtype, (B, n, m, n), addresses)
-    return dx, dP
+    if like.dtype == dtype:
+        return dx, dP
+    return (
+        None if dx is None else dx.to(like.dtype),
+        None if dP is None else dP.to(like.dtype),
+    )
+
+
+def _rows_at_once(x: Tensor, P: Tensor) -> int:
+    """How many rows torch operations process at once, so that V has at most MOST_NUMBERS."""
+    return max(1, MOST_NUMBERS // max(1, x.shape[1] * P.shape[1]))
 
 
 def _values(x: Tensor, P: Tensor) -> Tensor:
@@ -123,7 +170,7 @@ def _V(x: Tensor, P: Tensor) -> Tensor:
 def places(n: int, device: torch.device) -> Tensor:
     """The packed row of each of the n * n entries of a matrix, row by row."""
     # A traced graph must not contain a tensor from outside the graph, so tracers get a new tensor.
-    if torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack() > 0:
+    if n > MOST_KEPT or torch.compiler.is_compiling() or internals.count_dispatch_modes() > 0:
         return _places(n, device)
     return _kept_places(n, device)
 
@@ -137,7 +184,7 @@ def _places(n: int, device: torch.device) -> Tensor:
 @lru_cache(maxsize=16)
 def _kept_places(n: int, device: torch.device) -> Tensor:
     # The kept tensor must not belong to inference mode or a transform that is active now.
-    with torch.inference_mode(False), temporarily_clear_interpreter_stack():
+    with torch.inference_mode(False), internals.without_transforms():
         return _places(n, device)
 
 
@@ -151,10 +198,32 @@ def is_transformed() -> bool:
     """
     return (
         torch.compiler.is_compiling()
-        or torch._C._get_tracing_state() is not None
-        or torch._C._are_functorch_transforms_active()
-        or forward_ad._current_level >= 0
+        or internals.tracing_state() is not None
+        or internals.are_transforms_active()
+        or internals.is_forward_mode()
     )
+
+
+def takes_operator(x: Tensor, P: Tensor) -> bool:
+    """Whether the operators can take the place of the loops: under compilers and dispatch modes."""
+    return (
+        (torch.compiler.is_compiling() or internals.count_dispatch_modes() > 0)
+        and (x.dtype in _DTYPES or x.dtype in _HALF)
+        and x.device.type == P.device.type == "cpu"
+        and kernels.JIT_ALLOWED
+        and not torch.onnx.is_in_onnx_export()
+        and internals.tracing_state() is None
+        and not internals.are_transforms_active()
+        and not internals.is_forward_mode()
+    )
+
+
+@cache
+def operators() -> Any:
+    """The module of the operators, which are registered when they are first needed."""
+    from quadric.torch import _operators
+
+    return _operators
 
 
 def _for_loops(*tensors: Tensor) -> tuple[list[Tensor], list[int]] | None:
@@ -162,13 +231,16 @@ def _for_loops(*tensors: Tensor) -> tuple[list[Tensor], list[int]] | None:
 
     The caller checks that the dtypes agree.
     """
-    if tensors[0].dtype not in _DTYPES or torch._C._len_torch_dispatch_stack() > 0:
+    dtype = tensors[0].dtype
+    if dtype not in _DTYPES and dtype not in _HALF or internals.count_dispatch_modes() > 0:
         return None
     for tensor in tensors:
         # is_neg: a lazily negated view
         if type(tensor) not in _TYPES or not tensor.is_cpu or tensor.is_neg():
             return None
     try:
+        if dtype in _HALF:
+            tensors = tuple([tensor.float() for tensor in tensors])
         contiguous = [tensor.contiguous() for tensor in tensors]
         addresses = [tensor.data_ptr() for tensor in contiguous]
     except RuntimeError:  # tensors of vmap and sparse tensors have no address

@@ -14,6 +14,7 @@ from torch.nn.functional import linear
 from torch.overrides import handle_torch_function, has_torch_function_variadic
 
 from quadric.core import n_inputs
+from quadric.torch import _internals as internals
 from quadric.torch._quadratic_form import places, quadratic_form
 
 __all__ = ["pack", "quadratic", "reduced", "unpack"]
@@ -173,7 +174,7 @@ def _prepared(*tensors: Any) -> tuple[Any, ...]:
     x = tensors[0]
     if not isinstance(x, Tensor):
         raise TypeError(f"x must be a torch.Tensor. Got {type(x).__name__} instead.")
-    if not torch._C._is_any_autocast_enabled():
+    if not internals.is_autocast_active():
         return tensors
     device = x.device.type
     if device in WITHOUT_AUTOCAST or not torch.is_autocast_enabled(device):
