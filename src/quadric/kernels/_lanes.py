@@ -189,6 +189,18 @@ def store_some(typingctx, address, at, count, block):
 
 
 @intrinsic
+def prefetch(typingctx, address, at):
+    """Ask for the memory at address[at], which need not exist, so that a later load is faster."""
+
+    def codegen(context, builder, sig, args):
+        where = builder.gep(args[0], [args[1]])
+        call_intrinsic(builder, "llvm.prefetch.p0", ir.VoidType(), where, I32(0), I32(3), I32(1))
+        return context.get_dummy_value()
+
+    return types.void(address, types.intp), codegen
+
+
+@intrinsic
 def splat(typingctx, value, like):
     """A block whose lanes all hold `value`."""
 

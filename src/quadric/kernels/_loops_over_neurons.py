@@ -24,6 +24,7 @@ from quadric.kernels._lanes import (
     load,
     load_some,
     multiply_add,
+    prefetch,
     splat,
     store,
     store_some,
@@ -45,6 +46,8 @@ from quadric.kernels._quadratic_form_loops import (
     to_columns,
 )
 
+AHEAD = 2  # rows i after which prefetched memory is used, for blocks of inputs of a long row
+
 
 def room_over_neurons(B: int, n: int, m: int, lanes: int) -> int:
     """The numbers of scratch memory that a ticket needs.
@@ -53,6 +56,12 @@ def room_over_neurons(B: int, n: int, m: int, lanes: int) -> int:
     block for each of CHUNK samples, and the columns of x, six of which may be read past the last.
     """
     return max(lanes * B * -(-m // lanes), lanes * B * n, CHUNK * lanes + (n + COLUMNS) * APART)
+
+
+@inline
+def _ahead(given, i):
+    """How far the memory of row i + AHEAD is from that of row i."""
+    return (pair_row(i + AHEAD, given.n) - pair_row(i, given.n)) * given.m
 
 
 @inline
@@ -109,7 +118,9 @@ def _values_of_one(given, c, z, place, zero):
     row, item, u = advance(given.P, pair_row(i, given.n) * given.m), _item(given, c, lanes), zero
     if i >= j0:
         u = _half_square(given, item, row, i, zero)
+    ahead = _ahead(given, i) + item[1]
     for j in range(max(j0, i + 1), j1):
+        prefetch(row, ahead + j * given.m)
         u = _add_product(given, item, row, j, u)
     _add_to_item(given, item, advance(z, c * lanes), i, u)
 
@@ -187,7 +198,10 @@ def _input_gradient_of_item(given, b, k, dx, place, zero):
     w = dz_k * splat(x[i], zero)
     if i >= j0:
         u, j = load_some(row, i * m, count, zero) * splat(x[i], zero), i + 1
+    ahead = _ahead(given, i)
     while j + 1 < j1:  # two sums, because each addition waits for the last one
+        prefetch(row, ahead + j * m)
+        prefetch(row, ahead + j * m + m)
         q, r = load_some(row, j * m, count, zero), load_some(row, (j + 1) * m, count, zero)
         u = multiply_add(q, splat(x[j], zero), u)
         v = multiply_add(r, splat(x[j + 1], zero), v)
@@ -236,6 +250,7 @@ def _store_row(given, place, o, u, is_first):
     if not is_first:
         u = u + load_some(given.dP, at, count, u)
     store_some(given.dP, at, count, u)
+    prefetch(given.dP, at + _ahead(given, i))
 
 
 @inline

@@ -33,7 +33,7 @@ are_transforms_active: Callable[[], bool] = getattr(
 count_dispatch_modes: Callable[[], int] = getattr(_C, "_len_torch_dispatch_stack", _one)
 is_autocast_active: Callable[[], bool] = getattr(_C, "_is_any_autocast_enabled", _unknown)
 is_forward_mode = _is_forward_mode
-tracing_state: Callable[[], Any] = getattr(_C, "_get_tracing_state", torch.jit.is_tracing)
+tracing_state: Callable[[], Any] = getattr(_C, "_get_tracing_state", _unknown)
 
 
 def without_transforms() -> AbstractContextManager[Any]:
@@ -47,7 +47,5 @@ def without_transforms() -> AbstractContextManager[Any]:
 
 def direct_apply(function: type[Function]) -> Any:
     """Return `function.apply` without its support for torch.func, which takes time."""
-    try:
-        return super(Function, function).apply
-    except AttributeError:
-        return function.apply
+    above: Any = super(Function, function)
+    return getattr(above, "apply", function.apply)

@@ -6,10 +6,13 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 from torch.nn import Parameter
+from torch.nn.utils import parametrize
 
 from quadric.checks import check_choice, check_integer
 from quadric.core import INITIAL_VALUES, LAYERS, glorot_variances
 from quadric.torch import functional
+
+QUADRATIC_PART = 1 / 1024  # of the variance of z, with the initial values 'deep'
 
 
 class _Layer(nn.Module):
@@ -35,27 +38,34 @@ class _Layer(nn.Module):
         """Register the parameters, those in `absent` as None, and draw initial values."""
         self.in_features = check_integer("in_features", n, at_least=1)
         self.out_features = check_integer("out_features", m, at_least=1)
-        shapes = LAYERS[self.kind].shapes(n, m)
+        if dtype is not None and not dtype.is_floating_point:
+            raise TypeError(f"dtype must be a real floating-point dtype. Got {dtype} instead.")
+        shapes = self._shapes(n, m)
         for name in self.names:
             empty = torch.empty(shapes[name], device=device, dtype=dtype)
             self.register_parameter(name, None if name in absent else Parameter(empty))
         self.reset_parameters()
 
+    def _shapes(self, n: int, m: int) -> dict[str, tuple[int, ...]]:
+        return LAYERS[self.kind].shapes(n, m)
+
     @torch.no_grad()
     def reset_parameters(
         self,
-        init: str = "glorot",
+        init: str = "deep",
         *,
         scale: float | None = None,
         generator: torch.Generator | None = None,
     ) -> None:
-        """Draw new initial values, following the rules of `quadric.Network.create`.
+        """Draw new initial values; all except 'deep' follow the rules of `quadric.Network.create`.
 
         Parameters
         ----------
-        init : {'glorot', 'relinear', 'normal', 'identity'}, default='glorot'
-            'glorot' preserves the variance of the input. 'relinear' makes the layer start out
-            linear. 'normal' draws every parameter from N(0, scale^2). 'identity' starts with Q = I.
+        init : {'deep', 'glorot', 'relinear', 'normal', 'identity'}, default='deep'
+            'deep' preserves the variance of the input, also through many layers: the quadratic
+            part contributes 1/1024 of it. With 'glorot', it contributes one half, and deep networks
+            without normalization overflow. 'relinear' makes the layer start out linear. 'normal'
+            draws every parameter from N(0, scale^2). 'identity' starts with Q = I.
         scale : float, default=None
             For 'normal', the standard deviation of all parameters (0.005 if None). For 'identity',
             the standard deviation of W and b (0 if None). For the others, a factor that multiplies
@@ -63,7 +73,7 @@ class _Layer(nn.Module):
         generator : torch.Generator, default=None
             The source of random numbers. If None, torch's global generator is used.
         """
-        check_choice("init", init, INITIAL_VALUES)
+        check_choice("init", init, ("deep", *INITIAL_VALUES))
         for name in self.names:
             parameter = getattr(self, name)
             if parameter is None:
@@ -79,6 +89,7 @@ class _Layer(nn.Module):
         self._finish(init)
 
     def _variances(self, init: str) -> dict[str, float]:
+        """Return the variances of the weights; those of absent names are 0."""
         kind = "linear" if init == "relinear" else self.kind
         return glorot_variances(kind, self.in_features, self.out_features)
 
@@ -143,6 +154,7 @@ class Quadratic(_Layer):
         (2,2), ... Optimizers and weight decay act on these entries.
     Q : Tensor of shape (m, n, n)
         The symmetric matrices, a differentiable function of `packed`. Assignment copies the values.
+        ``layer.Q[0] = 0`` changes only a copy: assign a whole tensor.
     W, b : Parameters of shapes (m, n) and (m,), or None
 
     Examples
@@ -188,17 +200,44 @@ class Quadratic(_Layer):
         return functional.unpack(self.packed)
 
     @Q.setter
+    @torch.no_grad()
     def Q(self, value: Tensor) -> None:
         n, m = self.in_features, self.out_features
         if tuple(value.shape) != (m, n, n):
             raise ValueError(f"Q must have shape {(m, n, n)}. Got {tuple(value.shape)} instead.")
-        with torch.no_grad():
-            self.packed.copy_(_shard_like(self.packed, functional.pack(value)))
+        packed = functional.pack(value)
+        own = self._parameters.get("packed")
+        if own is not None:
+            own.copy_(_shard_like(own, packed))
+            return
+        packed = packed.to(self.packed)
+        if parametrize.is_parametrized(self, "packed"):
+            self.packed = packed  # raises an error if the parametrization cannot be inverted
+        elif "packed_orig" in self._parameters and hasattr(self, "packed_mask"):  # pruned
+            self.get_parameter("packed_orig").copy_(packed)
+            mask: Any = self.packed_mask
+            self.packed = packed * mask
+        if not torch.allclose(self.packed, packed, rtol=1e-4, atol=1e-6):
+            raise ValueError(
+                "Q cannot be assigned: packed is pruned or computed from other parameters, and "
+                "cannot have these values. Make it an ordinary parameter first, with "
+                "torch.nn.utils.prune.remove(layer, 'packed') or "
+                "torch.nn.utils.parametrize.remove_parametrizations(layer, 'packed')."
+            )
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "Q":  # torch would register a Parameter under this name
+            object.__setattr__(self, name, value)
+        else:
+            super().__setattr__(name, value)
 
     def _variances(self, init: str) -> dict[str, float]:
         variances = super()._variances(init)
         if "Q" in variances:  # without W, Q also supplies W's half of the variance
             variances["packed"] = variances.pop("Q") * (1 if self.W is not None else 2)
+        if init == "deep" and self.W is not None:
+            variances["W"] *= 2 * (1 - QUADRATIC_PART)
+            variances["packed"] *= 2 * QUADRATIC_PART
         return variances
 
     def _finish(self, init: str) -> None:
@@ -252,7 +291,18 @@ class Reduced(_Layer):
         """Return z, shape (..., m), for an input x of shape (..., n)."""
         return functional.reduced(input, *self._current_parameters())
 
+    def _variances(self, init: str) -> dict[str, float]:
+        if init != "deep" or self.c is None:
+            return super()._variances(init)
+        # z = W x (U x + 1), where U x has the variance QUADRATIC_PART
+        return {
+            "W": (1 - QUADRATIC_PART) / self.in_features,
+            "U": QUADRATIC_PART / self.in_features,
+        }
+
     def _finish(self, init: str) -> None:
+        if init == "deep" and self.c is not None:
+            self.c.fill_(1)
         if init == "relinear":
             if self.c is None:
                 raise ValueError("init='relinear' needs c = 1: create the layer with bias=True.")

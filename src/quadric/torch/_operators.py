@@ -20,21 +20,9 @@ torch.library.define(
 )
 
 
-def values(x: Tensor, P: Tensor) -> Tensor:
-    """z, shape (B, m); a differentiable function of x and P."""
-    return torch.ops.quadric.quadratic_form(x, P)
-
-
-def gradients(
-    x: Tensor, P: Tensor, dz: Tensor, wants_dx: bool = True, wants_dP: bool = True
-) -> tuple[Tensor, Tensor]:
-    """dL/dx and dL/dP, each empty unless wanted."""
-    return torch.ops.quadric.quadratic_form_gradients(x, P, dz, wants_dx, wants_dP)
-
-
 @torch.library.impl(VALUES, "CPU")
 def _values(x: Tensor, P: Tensor) -> Tensor:
-    given = form._for_loops(x.resolve_neg(), P.resolve_neg())
+    given = form.for_loops(x.resolve_neg(), P.resolve_neg())
     return form._values(x, P) if given is None else form.values_by_loops(x, *given)
 
 
@@ -42,12 +30,11 @@ def _values(x: Tensor, P: Tensor) -> Tensor:
 def _gradients(
     x: Tensor, P: Tensor, dz: Tensor, wants_dx: bool, wants_dP: bool
 ) -> tuple[Tensor, Tensor]:
-    given = form._for_loops(x.resolve_neg(), P.resolve_neg(), dz.resolve_neg())
+    given = form.for_loops(x.resolve_neg(), P.resolve_neg(), dz.resolve_neg())
     if given is None:
-        dx, dP = form._input_gradient(x, P, dz), form._packed_gradient(x, dz)
-    else:
-        dx, dP = form.gradients_by_loops(x, *given, wants_dx, wants_dP)
-    return dx if wants_dx else x.new_empty(0), dP if wants_dP else x.new_empty(0)
+        return form._input_gradient(x, P, dz), form._packed_gradient(x, dz)
+    dx, dP = form.gradients_by_loops(x, *given, wants_dx, wants_dP)
+    return x.new_empty(0) if dx is None else dx, x.new_empty(0) if dP is None else dP
 
 
 @torch.library.register_fake(VALUES)
@@ -69,7 +56,7 @@ def _save(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
 def _backward(ctx: Any, dz: Tensor) -> tuple[Tensor | None, Tensor | None]:
     x, P = ctx.saved_tensors
     wanted = ctx.needs_input_grad
-    dx, dP = gradients(x, P, dz, *wanted)
+    dx, dP = torch.ops.quadric.quadratic_form_gradients(x, P, dz, *wanted)
     return dx if wanted[0] else None, dP if wanted[1] else None
 
 
@@ -78,6 +65,7 @@ torch.library.register_autograd(VALUES, _backward, setup_context=_save)
 
 @torch.library.register_vmap(VALUES)
 def _vmapped_values(info: Any, dims: tuple[Any, Any], x: Tensor, P: Tensor) -> tuple[Tensor, int]:
+    values = torch.ops.quadric.quadratic_form
     if dims[1] is None:  # the rows of all samples in one call
         x = x.movedim(dims[0], 0)
         return values(x.reshape(-1, x.shape[-1]), P).reshape(*x.shape[:2], -1), 0

@@ -4,8 +4,8 @@ There are two implementations, which agree up to rounding:
 
 - compiled loops, for real tensors on the CPU. They need no full matrices and save no intermediates.
   They are the loops of `quadric.kernels`, which access memory by address. Eager code calls them
-  directly, and compilers, exporters and dispatch modes as the operators of `_operators`, which takes
-  50 to 200 µs longer.
+  directly. Compilers, exporters and dispatch modes get the operators of `_operators`, which take 50
+  to 200 µs longer.
 - torch operations on unpacked matrices, for other devices, for second derivatives, and under
   torch.func, torch.jit.trace and forward-mode differentiation, and in ONNX files.
 
@@ -38,7 +38,7 @@ def quadratic_form(x: Tensor, P: Tensor) -> Tensor:
     The caller must have checked that shapes, dtypes and devices match.
     """
     if is_transformed():
-        return operators().values(x, P) if takes_operator(x, P) else _values(x, P)
+        return torch.ops.quadric.quadratic_form(x, P) if takes_operator(x, P) else _values(x, P)
     if not torch.is_grad_enabled():
         return forward(x, P)
     return _apply(x, P)
@@ -68,14 +68,14 @@ _apply: Any = internals.direct_apply(_QuadraticForm)
 
 def forward(x: Tensor, P: Tensor) -> Tensor:
     """z, shape (B, m), for x of shape (B, n) and P of shape (n(n+1)/2, m)."""
-    given = _for_loops(x, P)
+    given = for_loops(x, P)
     if given is not None:
         return values_by_loops(x, *given)
     if takes_operator(x, P):
-        return operators().values(x, P)
+        return torch.ops.quadric.quadratic_form(x, P)
     rows = _rows_at_once(x, P)
     if rows < x.shape[0]:
-        return torch.cat([_values(part, P) for part in x.split(rows)])
+        return torch.cat([_values(part, P) for part in torch.split(x, rows)])
     return _values(x, P)
 
 
@@ -94,17 +94,17 @@ def backward(
 ) -> tuple[Tensor | None, Tensor | None]:
     """dL/dx, shape (B, n), and dL/dP, shape (n(n+1)/2, m), each None unless wanted."""
     differentiable = torch.is_grad_enabled() or is_transformed()
-    given = None if differentiable else _for_loops(x, P, dz)
+    given = None if differentiable else for_loops(x, P, dz)
     if given is not None:
         return gradients_by_loops(x, *given, wants_dx, wants_dP)
     if not differentiable and takes_operator(x, P):
-        dx, dP = operators().gradients(x, P, dz, wants_dx, wants_dP)
+        dx, dP = torch.ops.quadric.quadratic_form_gradients(x, P, dz, wants_dx, wants_dP)
         return dx if wants_dx else None, dP if wants_dP else None
     rows = x.shape[0] if differentiable else _rows_at_once(x, P)
     if rows >= x.shape[0]:
         dx = _input_gradient(x, P, dz) if wants_dx else None
         return dx, _packed_gradient(x, dz) if wants_dP else None
-    parts = list(zip(x.split(rows), dz.split(rows), strict=True))
+    parts = list(zip(torch.split(x, rows), torch.split(dz, rows), strict=True))
     dx = torch.cat([_input_gradient(a, P, d) for a, d in parts]) if wants_dx else None
     dP = None
     for a, d in parts if wants_dP else ():
@@ -218,21 +218,13 @@ def takes_operator(x: Tensor, P: Tensor) -> bool:
     )
 
 
-@cache
-def operators() -> Any:
-    """The module of the operators, which are registered when they are first needed."""
-    from quadric.torch import _operators
-
-    return _operators
-
-
-def _for_loops(*tensors: Tensor) -> tuple[list[Tensor], list[int]] | None:
+def for_loops(*tensors: Tensor) -> tuple[list[Tensor], list[int]] | None:
     """The tensors, made contiguous, and their addresses, or None if the loops cannot take them.
 
     The caller checks that the dtypes agree.
     """
     dtype = tensors[0].dtype
-    if dtype not in _DTYPES and dtype not in _HALF or internals.count_dispatch_modes() > 0:
+    if (dtype not in _DTYPES and dtype not in _HALF) or internals.count_dispatch_modes() > 0:
         return None
     for tensor in tensors:
         # is_neg: a lazily negated view

@@ -11,9 +11,10 @@ from torch.fx import Proxy
 from torch.nn.utils.rnn import PackedSequence
 
 from quadric.checks import check_choice, check_flag, check_integer, check_number
-from quadric.torch._layers import Quadratic
+from quadric.torch._layers import Quadratic, Reduced
 from quadric.torch.functional import overridable
 
+KINDS: dict[str, Any] = {"quadratic": Quadratic, "reduced": Reduced}
 NONLINEARITIES = {"tanh": torch.tanh, "relu": torch.relu}
 
 INPUT_VARIANCE = 1e-4  # variance of W_x x in one step, for inputs of unit variance
@@ -21,6 +22,8 @@ INPUT_VARIANCE = 1e-4  # variance of W_x x in one step, for inputs of unit varia
 
 class QuadraticRNNCell(nn.Module):
     """h'_k = g(u'Q_k u + w_k'u + b_k), u = [x, h]: `torch.nn.RNNCell` with quadratic neurons.
+
+    With ``kind="reduced"``, h' = g((W u + b)(U u + c)).
 
     Parameters
     ----------
@@ -32,10 +35,13 @@ class QuadraticRNNCell(nn.Module):
         The activation g.
     device, dtype : as in `torch.nn.RNNCell`
         The device and dtype of the parameters.
+    kind : {'quadratic', 'reduced'}, default='quadratic'
+        The kind of the neurons. Reduced neurons have about twice the parameters of
+        `torch.nn.RNNCell`, and take about twice its time.
 
     Attributes
     ----------
-    neurons : Quadratic
+    neurons : Quadratic or Reduced
         The m neurons, with n + m inputs; their W is [W_x, W_h].
 
     Notes
@@ -75,13 +81,18 @@ class QuadraticRNNCell(nn.Module):
         nonlinearity: str = "tanh",
         device: Any = None,
         dtype: torch.dtype | None = None,
+        *,
+        kind: str = "quadratic",
     ) -> None:
         super().__init__()
+        self.kind = check_choice("kind", kind, KINDS)
         n = self.input_size = check_integer("input_size", input_size, at_least=1)
         m = self.hidden_size = check_integer("hidden_size", hidden_size, at_least=1)
         self.bias = check_flag("bias", bias)
         self.nonlinearity = check_choice("nonlinearity", nonlinearity, NONLINEARITIES)
-        self.neurons = Quadratic(n + m, m, bias=self.bias, device=device, dtype=dtype)
+        if kind == "reduced" and not bias:
+            raise ValueError("kind='reduced' needs c = 1 at the start: create it with bias=True.")
+        self.neurons = KINDS[kind](n + m, m, bias=self.bias, device=device, dtype=dtype)
         self.reset_parameters()
 
     @torch.no_grad()
@@ -95,7 +106,10 @@ class QuadraticRNNCell(nn.Module):
         """
         n, m, neurons = self.input_size, self.hidden_size, self.neurons
         assert neurons.W is not None
-        neurons.packed.zero_()
+        if self.kind == "quadratic":
+            neurons.packed.zero_()
+        else:
+            neurons.U.zero_()  # with c = 1, the second factor is 1, as in 'relinear'
         neurons.W[:, :n].normal_(0, math.sqrt(INPUT_VARIANCE / n), generator=generator)
         # torch cannot draw orthogonal matrices in half precision
         dtype = torch.promote_types(neurons.W.dtype, torch.float32)
@@ -107,6 +121,8 @@ class QuadraticRNNCell(nn.Module):
         neurons.W[:, n:] = W_h
         if neurons.b is not None:
             neurons.b.zero_()
+            if self.kind == "reduced":
+                neurons.c.fill_(1)
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         """Return the next state.
@@ -127,7 +143,10 @@ class QuadraticRNNCell(nn.Module):
         return NONLINEARITIES[self.nonlinearity](self.neurons(torch.cat([input, h], dim=-1)))
 
     def extra_repr(self) -> str:
-        return f"{self.input_size}, {self.hidden_size}, nonlinearity={self.nonlinearity!r}"
+        return (
+            f"{self.input_size}, {self.hidden_size}, nonlinearity={self.nonlinearity!r}, "
+            f"kind={self.kind!r}"
+        )
 
 
 class QuadraticRNN(nn.Module):
@@ -152,6 +171,8 @@ class QuadraticRNN(nn.Module):
         Whether every layer also reads the sequence backward, with separate neurons.
     device, dtype : as in `torch.nn.RNN`
         The device and dtype of the parameters.
+    kind : {'quadratic', 'reduced'}, default='quadratic'
+        The kind of the neurons, as in `QuadraticRNNCell`.
 
     Attributes
     ----------
@@ -178,6 +199,8 @@ class QuadraticRNN(nn.Module):
         bidirectional: bool = False,
         device: Any = None,
         dtype: torch.dtype | None = None,
+        *,
+        kind: str = "quadratic",
     ) -> None:
         super().__init__()
         self.input_size = check_integer("input_size", input_size, at_least=1)
@@ -198,7 +221,7 @@ class QuadraticRNN(nn.Module):
         m, directions = self.hidden_size, 1 + self.bidirectional
         inputs = [self.input_size] + [m * directions] * (self.num_layers - 1)
         self.cells = nn.ModuleList(
-            QuadraticRNNCell(n, m, self.bias, self.nonlinearity, device, dtype)
+            QuadraticRNNCell(n, m, self.bias, self.nonlinearity, device, dtype, kind=kind)
             for n in inputs
             for _ in range(directions)
         )
@@ -272,7 +295,7 @@ class QuadraticRNN(nn.Module):
         """Run all layers over rows, of which `sizes[t]` belong to step t."""
         _check_features(rows, self.input_size)
         cell: Any = self.cells[0]
-        dtype = cell.neurons.packed.dtype
+        dtype = cell.neurons.W.dtype
         if rows.dtype != dtype and not torch.is_autocast_enabled(rows.device.type):
             raise ValueError(
                 f"input must have the dtype of the weights, {dtype}. Got {rows.dtype}: "

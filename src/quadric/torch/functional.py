@@ -71,8 +71,12 @@ def quadratic(
     """
     if has_torch_function_variadic(x, packed, W, b):  # as `overridable`, but faster
         return handle_torch_function(quadratic, (x, packed, W, b), x, packed, W, b)
+    if isinstance(x, Tensor) and x.is_nested:
+        return _of_nested(quadratic, x, packed, W, b)
     x, packed, W, b = _prepared(x, packed, W, b)
     n, m = _sizes(x, packed)
+    if x.is_complex():
+        raise TypeError(f"x must be real. Got {x.dtype}: quadratic layers have real numbers only.")
     _check("W", W, (m, n), x)
     _check("b", b, (m,), x)
     is_flat = x.ndim == 2
@@ -110,6 +114,8 @@ def reduced(x: Tensor, W: Tensor, b: Tensor | None, U: Tensor, c: Tensor | None)
     >>> reduced(torch.tensor([2.0, 3.0]), W, None, U, torch.ones(1))
     tensor([8.])
     """
+    if isinstance(x, Tensor) and x.is_nested:
+        return _of_nested(reduced, x, W, b, U, c)
     x, W, b, U, c = _prepared(x, W, b, U, c)
     m, n = W.shape
     _check_input(x, n)
@@ -167,6 +173,14 @@ def unpack(packed: Tensor) -> Tensor:
     """
     n = n_inputs(packed.shape[0])
     return packed.t().index_select(1, places(n, packed.device)).reshape(-1, n, n)
+
+
+def _of_nested(function: Callable[..., Tensor], x: Any, *parameters: Tensor | None) -> Tensor:
+    """Return the function of each row of a jagged nested tensor."""
+    if x.layout != torch.jagged:
+        raise TypeError("x must have the layout torch.jagged if it is nested.")
+    z = function(x.values(), *parameters)
+    return torch.nested.nested_tensor_from_jagged(z, x.offsets(), x.lengths())
 
 
 def _prepared(*tensors: Any) -> tuple[Any, ...]:
