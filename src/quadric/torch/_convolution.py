@@ -72,9 +72,17 @@ class QuadraticConv2d(Quadratic):
         self._build(n, out_channels, absent, device, dtype)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return z, shape (B, m, height, width), for images of shape (B, channels, height, width).
+        """Return z for images.
 
-        As in `torch.nn.Conv2d`, B may be missing.
+        Parameters
+        ----------
+        input : Tensor of shape (B, channels, height, width) or (channels, height, width)
+            The images.
+
+        Returns
+        -------
+        Tensor of shape (B, m, height, width) or (m, height, width)
+            The values z.
         """
         if input.ndim not in (3, 4) or input.shape[-3] != self.in_channels:
             raise RuntimeError(

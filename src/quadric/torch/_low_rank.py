@@ -120,12 +120,29 @@ class LowRankQuadratic(_Layer):
         return new
 
     def to_quadratic(self) -> Quadratic:
-        """Return the `Quadratic` layer that computes the same function."""
+        """Return the `Quadratic` layer that computes the same function.
+
+        Returns
+        -------
+        Quadratic
+            A layer with copies of the parameters.
+        """
         Q = torch.einsum("krn,kr,krp->knp", self.U.detach(), self.s.detach(), self.U.detach())
         return with_matrices(Q, self.W, self.b)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return z, shape (..., m), for an input x of shape (..., n)."""
+        """Return z for an input x.
+
+        Parameters
+        ----------
+        input : Tensor of shape (..., n)
+            The inputs.
+
+        Returns
+        -------
+        Tensor of shape (..., m)
+            The values z.
+        """
         return low_rank(input, *self._current_parameters())
 
     def _shapes(self, n: int, m: int) -> dict[str, tuple[int, ...]]:
@@ -177,12 +194,29 @@ class ProductPlusLinear(_Layer):
     W: Tensor
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return z, shape (..., m), for an input x of shape (..., n)."""
+        """Return z for an input x.
+
+        Parameters
+        ----------
+        input : Tensor of shape (..., n)
+            The inputs.
+
+        Returns
+        -------
+        Tensor of shape (..., m)
+            The values z.
+        """
         U, V, W, b = self._current_parameters()
         return product(input, U) * product(input, V) + product(input, W, b)
 
     def to_quadratic(self) -> Quadratic:
-        """Return the `Quadratic` layer that computes the same function."""
+        """Return the `Quadratic` layer that computes the same function.
+
+        Returns
+        -------
+        Quadratic
+            A layer with copies of the parameters.
+        """
         return with_matrices(self.U.detach()[:, :, None] * self.V.detach()[:, None], self.W, self.b)
 
     def _shapes(self, n: int, m: int) -> dict[str, tuple[int, ...]]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils.flop_counter import register_flop_formula
 
 from quadric.torch import _quadratic_form as form
 
@@ -71,3 +72,20 @@ def _vmapped_values(info: Any, dims: tuple[Any, Any], x: Tensor, P: Tensor) -> t
         return values(x.reshape(-1, x.shape[-1]), P).reshape(*x.shape[:2], -1), 0
     each_x = [x] * info.batch_size if dims[0] is None else x.unbind(dims[0])
     return torch.stack([values(a, p) for a, p in zip(each_x, P.unbind(dims[1]), strict=True)]), 0
+
+
+# ---- operations, for torch.utils.flop_counter ----------------------------------------------
+
+
+@register_flop_formula(torch.ops.quadric.quadratic_form)
+def _value_flops(x: Any, P: Any, *others: Any, **options: Any) -> int:
+    """Multiplications and additions for z, of which the loops perform one each per entry of Q."""
+    return 2 * x[0] * P[0] * P[1]
+
+
+@register_flop_formula(torch.ops.quadric.quadratic_form_gradients)
+def _gradient_flops(
+    x: Any, P: Any, dz: Any, wants_dx: bool, wants_dP: bool, *others: Any, **options: Any
+) -> int:
+    """Twice as many for dL/dx, whose sums read each entry twice, and as many for dL/dP."""
+    return (2 * wants_dx + wants_dP) * _value_flops(x, P)
