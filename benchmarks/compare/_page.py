@@ -73,7 +73,10 @@ def chosen(quick: dict[str, Any], full: dict[str, Any]) -> dict[str, Any]:
 
 def problems(found: dict[str, Any], full: dict[str, Any]) -> list[str]:
     """Return what keeps the results from being one full run at one commit."""
-    commits = dict.fromkeys(result["about"]["commit"] for result in found.values())
+    by_commit: dict[str, list[str]] = {}
+    for name, result in found.items():
+        by_commit.setdefault(result["about"]["commit"], []).append(name)
+    commits = [f"{commit} has {', '.join(names)}" for commit, names in by_commit.items()]
     missing = [name for name in SECTIONS if name not in found]
     quick = [name for name in found if name not in full]
     lacking = [
@@ -84,8 +87,7 @@ def problems(found: dict[str, Any], full: dict[str, Any]) -> list[str]:
     return [
         text
         for text, applies in {
-            f"the sections were measured at several commits ({', '.join(commits)})": len(commits)
-            > 1,
+            f"there are several commits: {'; '.join(commits)}": len(commits) > 1,
             f"only a quick run has {', '.join(quick)}": quick,
             f"no run has {', '.join(missing)}": missing,
             "; ".join(lacking): lacking,
