@@ -187,3 +187,49 @@ def test_similarities_are_symmetric_and_at_most_one(n, m, seed):
 def test_models_with_different_inputs_have_no_similarity():
     with pytest.raises(ValueError, match=r"the same inputs\. Got 2 and 3 inputs"):
         similarity(layer_of(np.eye(2)), layer_of(np.eye(3)))
+
+
+# ---- one direction in the space of the outputs ------------------------------------------------
+
+
+def bilinear_network(n, d, m, seed=0):
+    rng = np.random.default_rng(seed)
+    return Network.create(
+        n,
+        [("linear", d, "identity"), ("reduced", 7, "identity"), ("linear", m, "softmax")],
+        rng=rng,
+        dtype="float64",
+    )
+
+
+@pytest.mark.parametrize(("n", "d"), [(9, 4), (5, 8)])  # with and without an embedding
+def test_the_spectrum_of_a_direction_is_that_of_the_weighted_sum(n, d):
+    network, direction = bilinear_network(n, d, 3), np.array([1.0, -2.0, 0.5])
+    found = spectrum(network, direction=direction)
+    assert found.eigenvalues.shape == (1, min(n, d))
+    whole = np.tensordot(direction, fold(network).layers[0].Q, 1)
+    np.testing.assert_allclose(rebuilt(found)[0], whole, atol=1e-12)
+    lengths = np.linalg.norm(found.eigenvectors, axis=2)
+    np.testing.assert_allclose(lengths, 1, rtol=1e-12)
+    strongest = np.take_along_axis(
+        found.eigenvectors, np.abs(found.eigenvectors).argmax(2)[..., None], 2
+    )
+    assert (strongest > 0).all()
+    assert found.effective_rank[0] <= d
+    assert "direction" in str(found)
+
+
+def test_the_spectrum_of_a_direction_needs_no_matrix_of_a_large_vocabulary():
+    network = bilinear_network(5000, 8, 5000)
+    found = spectrum(network, direction=np.eye(5000)[3])
+    assert found.eigenvectors.shape == (1, 8, 5000)
+
+
+def test_a_wrong_direction_is_refused(model):
+    network = bilinear_network(6, 3, 2)
+    with pytest.raises(ValueError, match=r"one number per output, shape \(2,\). Got shape \(3,\)"):
+        spectrum(network, direction=[1.0, 2.0, 3.0])
+    with pytest.raises(ValueError, match="cannot be combined"):
+        spectrum(network, direction=[1.0, 2.0], centered=True)
+    with pytest.raises(ValueError, match="without steps"):
+        spectrum(model, direction=[1.0, 2.0, 3.0])

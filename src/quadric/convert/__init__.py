@@ -14,6 +14,7 @@ verified with integers.
 from quadric.convert._fold import (
     add_residual,
     fold,
+    fold_along as fold_along,
     fold_bilinear,
     view_of_one_layer as view_of_one_layer,
 )

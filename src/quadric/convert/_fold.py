@@ -92,6 +92,40 @@ def view_of_one_layer(model: Any) -> ModelView:
     return view
 
 
+def fold_along(model: Any, direction: Any) -> tuple[Array | None, Quadratic, list[str]]:
+    """Fold the sum of a model's scores, weighted by `direction`, into one quadratic neuron.
+
+    Returns the matrix E of a first linear layer with fewer neurons than inputs, or None; the
+    neuron, whose inputs are those of the model, or E x + t; and the names of the model's inputs.
+    The matrix of all inputs is not built if there is an E.
+    """
+    view = ModelView.of(_as_model(model), ACCEPTED)
+    if view.transformers:
+        raise ValueError(
+            "direction is for a network without steps in front of it. Pass the network of the last "
+            "step, model[-1].network_, whose inputs are the outputs of the steps."
+        )
+    network = view.network
+    layers = [layer.astype(FLOAT64) for layer in network.layers]
+    d = as_numbers("direction", direction, FLOAT64)
+    if d.shape != (network.n_outputs,):
+        raise ValueError(
+            f"direction must have one number per output, shape ({network.n_outputs},). Got shape "
+            f"{d.shape} instead."
+        )
+    first, between = layers[0], [*network.activations[:-1], "identity", "identity"]
+    layers.append(Linear(d[None], np.zeros(1)))
+    narrow = (
+        len(layers) > 2
+        and isinstance(first, Linear)
+        and between[0] == "identity"
+        and first.n_outputs < first.n_inputs
+    )
+    inner = Network(layers[narrow:], between[narrow:])
+    neuron = ModelView.of(inner, ACCEPTED).one_layer
+    return first.W if narrow else None, neuron, view.coordinates.names
+
+
 def with_steps(view: ModelView, layer: Layer) -> Layer:
     """Compose the affine steps before a network with a layer that follows them.
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from quadric.checks import Array, check_choice
-from quadric.convert import centers, eigenpairs, view_of_one_layer, without_mean
+from quadric.convert import centers, eigenpairs, fold_along, view_of_one_layer, without_mean
 from quadric.explain._explained_layer import ExplainedLayer, tie, two_classes
 from quadric.explain._text_and_html import percent
 from quadric.models import check_matrices
@@ -88,7 +88,7 @@ class Spectrum:
     note : str
         A description of the coordinates and of the scores whose Q are decomposed.
     eigenvalues : array of shape (m, n)
-        The eigenvalues, by decreasing magnitude.
+        The eigenvalues, by decreasing magnitude; with a `direction`, those that can be nonzero.
     eigenvectors : array of shape (m, n, n)
         The eigenvectors: ``eigenvectors[k, i]`` belongs to ``eigenvalues[k, i]``. They have length
         1, and their largest component is positive.
@@ -155,7 +155,7 @@ class Spectrum:
         n = len(self.names)
         if not np.shape(shape) or np.prod(shape) != n:
             raise ValueError(f"shape must describe images with {n} pixels. Got {shape} instead.")
-        return self.eigenvectors.reshape(-1, n, *shape)
+        return self.eigenvectors.reshape(*self.eigenvectors.shape[:2], *shape)
 
     def to_dict(self, top: int = 5) -> dict[str, Any]:
         """Convert the spectrum to plain numbers, strings, lists and dicts, ready for JSON.
@@ -223,6 +223,7 @@ def spectrum(
     between: tuple[Any, Any] | None = None,
     centered: bool | None = None,
     units: str = "inputs",
+    direction: Any = None,
 ) -> Spectrum:
     """Decompose the interaction matrix Q of each class into eigenvalues and eigenvectors.
 
@@ -244,6 +245,11 @@ def spectrum(
         Whether Q refers to the units of the inputs, with scalers and other affine steps of a
         pipeline undone, or to standard deviations, as learned by the scaler of a pipeline. The
         eigenvectors depend on the units.
+    direction : array of shape (n_outputs,), optional
+        Decompose only the sum of the outputs with these weights: a direction in the space of the
+        outputs, such as an unembedding vector or the difference of two logits. If the model begins
+        with a linear layer from n inputs to d < n neurons, such as an embedding, the result has the
+        d eigenpairs that can be nonzero, and no n x n matrix is built.
 
     Returns
     -------
@@ -272,8 +278,31 @@ def spectrum(
     >>> sorted(found.eigenvalues[0].tolist()), found.effective_rank.round(2).tolist()
     ([-0.5, 0.5], [2.0])
     """
+    if direction is not None:
+        if between is not None or centered is not None or units != "inputs":
+            raise ValueError("direction cannot be combined with between, centered or units.")
+        return _spectrum_along(model, direction)
     found = interactions(model, between=between, centered=centered, units=units)
     return Spectrum(found.labels, found.names, found.note, *eigenpairs(found.Q))
+
+
+def _spectrum_along(model: Any, direction: Any) -> Spectrum:
+    """The spectrum of the weighted sum of the outputs.
+
+    With an embedding E, its matrix is E'ME. With E' = ZR for orthonormal columns Z, this is
+    Z (RMR') Z', whose eigenvectors are those of the small matrix RMR', multiplied by Z.
+    """
+    E, neuron, names = fold_along(model, direction)
+    if E is None:
+        values, vectors = eigenpairs(neuron.Q)
+    else:
+        Z, R = np.linalg.qr(E.T)
+        values, vectors = eigenpairs(R @ neuron.Q @ R.T)
+        vectors = vectors @ Z.T
+        largest = np.abs(vectors).argmax(axis=-1, keepdims=True)
+        vectors *= np.sign(np.take_along_axis(vectors, largest, axis=-1))
+    note = "Q of the sum of the outputs, weighted by direction. The eigenvectors are in the inputs."
+    return Spectrum(["direction"], names, note, values, vectors)
 
 
 def similarity(
