@@ -1,10 +1,12 @@
 """Findings: likely identifiers, numbers with a few texts, coded classes; forms of numbers."""
 
 import json
+import re
+import shlex
 
 import pytest
 
-from quadric.apps.shell.tables import TableFormat, open_table
+from quadric.apps.shell.tables import TableFormat, open_table, split_names
 from quadric.apps.shell.tables._schema import Schema, features
 from quadric.errors import TableError
 from tests.support.tables import schema_of, schema_of_source, write
@@ -34,6 +36,7 @@ def test_a_few_texts_among_numbers(tmp_path, batch):
     schema = schema_with(tmp_path, {"length": lengths}, batch=batch)
     assert found(schema) == {"mixed": ("length",)}
     assert "'length' (1 value; '5.1cm' in row 17)" in schema.notes()[0]
+    assert schema.notes()[0].endswith("use --missing-values length=5.1cm.")
     assert Schema.from_dict(json.loads(json.dumps(schema.to_dict()))) == schema
     assert found(schema_with(tmp_path, {"length": LENGTHS})) == {}
     assert found(schema_with(tmp_path, {"length": lengths}, categorical=["length"])) == {}
@@ -109,6 +112,17 @@ def test_a_point_beside_a_unit_that_may_be_either_mark_is_refused(tmp_path):
         assert features(schema, source.read())["price"][0] == price
     columns["price"][0] = "1.2 €"
     assert schema_with(tmp_path, columns).columns[1].form == (".", "", "€")
+
+
+@pytest.mark.parametrize("odd", ["-", "n. a.", "1,2,x"])
+def test_the_option_for_a_value_among_many_numbers_is_named(tmp_path, odd):
+    columns = {"x": [odd, *(f"{i / 7:.4f}" for i in range(199))]}
+    with pytest.raises(TableError) as caught:
+        schema_with(tmp_path, columns)
+    (option,) = re.findall(r"--missing-values (.*) if this is a missing value", str(caught.value))
+    (text,) = shlex.split(option)
+    schema = schema_with(tmp_path, columns, missing_values=split_names(text))
+    assert [(one.kind, one.missing) for one in schema.columns] == [("number", 0), ("number", 1)]
 
 
 @pytest.mark.parametrize("batch", [7, 10**6])

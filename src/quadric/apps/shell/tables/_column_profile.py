@@ -1,6 +1,7 @@
 """Profiles of columns: counts, moments, distinct values and forms, collected batch by batch."""
 
 import re
+import shlex
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -186,6 +187,13 @@ class ColumnProfile:
         """A description of the first value that is not a number, or not a date."""
         row, value = self.odd or (0, "")
         return f"{value!r} in row {row}"
+
+    @property
+    def option_for_odd(self) -> str:
+        """The option with which the first value that is not a number is missing."""
+        given = f"{self.name}={self.odd[1] if self.odd else ''}"
+        name = f'"{given}"' if "," in given else given
+        return f"--missing-values {shlex.quote(name)}"
 
     @classmethod
     def from_dict(cls, state: Any) -> Self:

@@ -303,7 +303,7 @@ def _column_or_reason(
         raise TableError(
             f"column {name!r} contains numbers except for "
             f"{counted(present - profile.numeric, 'value')}; the first is {profile.first_odd}. "
-            "Correct them, or drop the column with --drop."
+            f"Correct them, or use --drop, or {profile.option_for_odd} if this is a missing value."
         )
     reason = _why_too_many(profile, options.most_categories, most) if reason == many else reason
     if reason:
@@ -514,7 +514,8 @@ def _findings(
             tuple(mixed),
             f"Numbers with a few other values are used as categories: "
             f"{listed(mixed.values(), MOST_NAMED)}. Correct these values or leave them empty, so "
-            "that the column is numeric.",
+            "that the column is numeric; if they stand for missing values, use "
+            f"{' '.join(inputs[name].option_for_odd for name in list(mixed)[:MOST_NAMED])}.",
         ),
         Finding(
             "identifier",
