@@ -89,6 +89,13 @@ class Workers:
         texts = [Path(f"/proc/{one.pid}/status").read_text("utf-8") for one in self._started[1:]]
         return [int(re.findall(r"VmHWM:\s+(\d+)", text)[0]) * 1024 / 1e9 for text in texts]
 
+    @property
+    def busy(self) -> float:
+        """The CPU seconds of the busiest worker since it started."""
+        texts = [Path(f"/proc/{one.pid}/stat").read_text("utf-8") for one in self._started[1:]]
+        ticks = [text.rpartition(")")[2].split()[11:13] for text in texts]
+        return max(int(user) + int(system) for user, system in ticks) / os.sysconf("SC_CLK_TCK")
+
     @contextlib.contextmanager
     def connected(self) -> Iterator[Any]:
         with cluster.connected(self.address, default=True) as client:
@@ -129,19 +136,24 @@ def scaling(rows: int) -> None:
     import dask.dataframe as dd
 
     test = drawn(200_000, len(COLUMNS), 10**6)
-    print("| workers | seconds | iterations | accuracy | log-loss | GB per worker | file |")
-    print("|---|---|---|---|---|---|---|", flush=True)
+    print(
+        "| workers | seconds | CPU seconds: busiest worker | client | iterations | accuracy "
+        "| log-loss | GB per worker | file |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|", flush=True)
     with tempfile.TemporaryDirectory() as place:
         write_parts(Path(place), rows)
         for count in (1, 2, 1, 2):
             with workers(count) as started, started.connected():
                 frame = dd.read_parquet(place)
                 model = QuadraticLogisticRegression()
+                before, own = started.busy, time.process_time()
                 seconds, _ = seconds_of(lambda f=frame, m=model: m.fit(f[COLUMNS], f["y"]))
+                busy, own = started.busy - before, time.process_time() - own
                 peaks = ", ".join(f"{peak:.2f}" for peak in started.peaks)
             print(
-                f"| {count} | {seconds:.1f} | {model.n_iter_[0]} | {scores(model, *test)} "
-                f"| {peaks} | {digest(model, Path(place))} |",
+                f"| {count} | {seconds:.1f} | {busy:.1f} | {own:.1f} | {model.n_iter_[0]} "
+                f"| {scores(model, *test)} | {peaks} | {digest(model, Path(place))} |",
                 flush=True,
             )
 

@@ -55,7 +55,7 @@ IMPORTERS = {
     "onnx": {"onnx"},
     "onnxruntime": set(),
     "skl2onnx": {"onnx"},
-    "dask": {"cluster"},
+    "dask": {"cluster", "apps.shell"},
     "distributed": {"cluster"},
     "jinja2": {"apps.paper", "apps.shell"},
     "matplotlib": {"plotting", "apps.paper", "apps.shell"},

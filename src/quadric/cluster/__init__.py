@@ -15,6 +15,6 @@ from quadric.cluster._predictions import lazily
 from quadric.cluster._progress import Checkpoint as Checkpoint, checkpoint, current as current
 from quadric.cluster._rows import Rows as Rows
 from quadric.cluster._tasks import run_tasks
-from quadric.cluster._workers import connected
+from quadric.cluster._workers import connected, local_workers
 
-__all__ = ["checkpoint", "connected", "lazily", "run_tasks"]
+__all__ = ["checkpoint", "connected", "lazily", "local_workers", "run_tasks"]

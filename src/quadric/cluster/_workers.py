@@ -82,6 +82,37 @@ def connected(address: str, *, kept: str = "", default: bool = False) -> Iterato
 
 
 @contextlib.contextmanager
+def local_workers(count: int) -> Iterator[Any]:
+    """Start worker processes with one thread each on this computer.
+
+    Parameters
+    ----------
+    count : int
+        The number of processes.
+
+    Yields
+    ------
+    distributed.Client
+        Dask collections use it within the context.
+
+    Examples
+    --------
+    >>> with local_workers(16):  # doctest: +SKIP
+    ...     model.fit(X, y)
+    """
+    require("distributed", extra="dask", by="local_workers")
+    from distributed import Client, LocalCluster
+
+    options = {"threads_per_worker": 1, "dashboard_address": ":0", "memory_limit": 0}
+    with (
+        silent_logs(),
+        LocalCluster(n_workers=count, processes=True, **options) as started,
+        Client(started) as client,
+    ):
+        yield client
+
+
+@contextlib.contextmanager
 def silent_logs() -> Iterator[None]:
     """Silence the logs of Dask within the context."""
     with contextlib.ExitStack() as restore:

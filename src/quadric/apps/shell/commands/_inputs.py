@@ -6,7 +6,8 @@ import functools
 import glob
 import inspect
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, get_origin
@@ -63,6 +64,34 @@ RawCsvOption = Annotated[
         help="Do not add an apostrophe in front of text that looks like a spreadsheet formula.",
     ),
 ]
+
+
+DaskOption = Annotated[
+    str | None,
+    typer.Option(
+        "--dask",
+        metavar="ADDRESS",
+        help="Use the workers of a Dask cluster: the address of its scheduler.",
+    ),
+]
+WorkersOption = Annotated[
+    int | None,
+    typer.Option("--workers", min=1, help="Use this many worker processes on this computer."),
+]
+
+
+@contextmanager
+def cluster_of(dask: str | None, workers: int | None, kept: str) -> Iterator[Any]:
+    """Connect to a cluster, or start worker processes; report errors in one line."""
+    from quadric.cluster import connected, local_workers
+
+    with errors_as_one_line(RuntimeError, ValueError, ConnectionError):
+        if dask is not None:
+            with connected(dask, kept=kept, default=True) as client:
+                yield client
+        else:
+            with local_workers(workers or 1) as client:
+                yield client
 
 
 def with_options(command: Callable[..., None], order: Sequence[str] = ()) -> Callable[..., None]:

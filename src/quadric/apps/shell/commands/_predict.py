@@ -2,7 +2,7 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -15,16 +15,21 @@ from quadric.apps.shell.commands._console import (
     print_notes,
 )
 from quadric.apps.shell.commands._inputs import (
+    DaskOption,
     KeepOption,
     ModelArgument,
     RawCsvOption,
     TableArgument,
     TableFormat,
+    WorkersOption,
     check_written,
+    cluster_of,
     column_names,
     open_model,
 )
 from quadric.utils import counted
+
+KEPT = "Nothing was written; "
 
 
 def predict(
@@ -35,7 +40,8 @@ def predict(
         typer.Option(
             "--output",
             "-o",
-            help="The file to write: .csv, .tsv or .parquet; - writes CSV to stdout.",
+            help="The file to write: .csv, .tsv or .parquet; - writes CSV to stdout. With --dask "
+            "or --workers: a new directory.",
         ),
     ] = Path("-"),
     proba: Annotated[
@@ -50,6 +56,8 @@ def predict(
     ] = None,
     keep: KeepOption = None,
     raw_csv: RawCsvOption = False,
+    dask: DaskOption = None,
+    workers: WorkersOption = None,
     *,
     table_format: TableFormat,
     as_json: Annotated[
@@ -66,22 +74,31 @@ def predict(
     path = None if str(output) == "-" else output
     if path is None and as_json:
         raise typer.BadParameter("--json needs a file for the predictions: -o predictions.csv.")
-    if path is not None:
+    on_workers = dask is not None or workers is not None
+    if on_workers and (path is None or tables.is_stdin(data)):
+        raise typer.BadParameter(
+            "--dask and --workers need a table in files and a new directory for the predictions: "
+            "-o predictions."
+        )
+    if path is not None and not on_workers:
         check_written(output_path(path, inputs=[model, data]))
     with errors_as_one_line():
         opened = open_model(model, data, table_format)
         schema, source = opened.table
-        done = tables.predict(
-            opened.model,
-            schema,
-            source,
-            path,
-            proba=proba,
-            keep=column_names(keep, source.columns),
-            labeled=opened.labeled,
-            raw_csv=raw_csv,
-            threshold=threshold,
-        )
+        options: dict[str, Any] = {
+            "proba": proba,
+            "keep": column_names(keep, source.columns),
+            "labeled": opened.labeled,
+            "raw_csv": raw_csv,
+            "threshold": threshold,
+        }
+        if on_workers and path is not None:
+            with cluster_of(dask, workers, KEPT) as client:
+                done = tables.predict_on_cluster(
+                    client, opened.model, schema, source, path, **options
+                )
+        else:
+            done = tables.predict(opened.model, schema, source, path, **options)
     notes = opened.notes + done.notes()
     if as_json:
         print_json(

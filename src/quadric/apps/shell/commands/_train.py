@@ -26,13 +26,17 @@ from quadric.apps.shell.commands._console import (
 from quadric.apps.shell.commands._evaluate import print_evaluation, print_remarks, print_threshold
 from quadric.apps.shell.commands._inputs import (
     TABLE_HELP,
+    DaskOption,
     JsonOption,
     TableFormat,
+    WorkersOption,
     check_exists,
+    cluster_of,
     column_names,
 )
 from quadric.utils import counted, listed, visible
 
+KEPT = "The fit is stored after every iteration; to continue with --resume, "
 # the options that help lists first; the others follow in the order of the signature
 FIRST_OPTIONS = (
     *("data", "target", "output", "equation", "hidden", "kind", "task", "drop", "categorical"),
@@ -75,8 +79,13 @@ def train(
     ] = False,
     streaming: tables.Stream,
     resume: Annotated[
-        bool, typer.Option("--resume", help="With --stream: continue from the last checkpoint.")
+        bool,
+        typer.Option(
+            "--resume", help="With --stream, --dask or --workers: continue from the checkpoint."
+        ),
     ] = False,
+    dask: DaskOption = None,
+    workers: WorkersOption = None,
     table_format: TableFormat,
     as_json: JsonOption = False,
 ) -> None:
@@ -86,6 +95,7 @@ def train(
     values are imputed. Notes on stderr list unused, ordinal and imputed columns.
     """
     settings = replace(settings, hidden=_widths(hidden))
+    on_workers = dask is not None or workers is not None
     untested = stream or (settings.test_size == 0 and settings.cv is None)
     check_options(
         {
@@ -116,8 +126,23 @@ def train(
             "--tails power cannot be combined with --stream, which reads the rows in batches.": (
                 stream and settings.tails == "power"
             ),
-            "--resume, --epochs, --buffer and --checkpoint-every need --stream.": (
-                not stream and (resume or streaming != tables.Stream())
+            "--dask and --workers cannot be combined with --stream, --cv, --time, --tails power "
+            "or a table on standard input. Without --stream, all rows are held by the workers.": (
+                on_workers
+                and (
+                    stream
+                    or settings.cv is not None
+                    or settings.time is not None
+                    or settings.tails == "power"
+                    or tables.is_stdin(data)
+                )
+            ),
+            "--dask cannot be combined with --workers.": dask is not None and workers is not None,
+            "--resume needs --stream, --dask or --workers.": (
+                resume and not stream and not on_workers
+            ),
+            "--epochs, --buffer and --checkpoint-every need --stream.": (
+                not stream and streaming != tables.Stream()
             ),
             "--stream reads the table several times, so it needs a file instead of -.": (
                 stream and tables.is_stdin(data)
@@ -132,7 +157,7 @@ def train(
     if report_page is not None:
         output_path(report_page, "--report", inputs=[data, test, path])
     with errors_as_one_line(
-        hint=" Repeat the command with --resume to continue." if stream else ""
+        hint=" Repeat the command with --resume to continue." if stream or on_workers else ""
     ):
         source = tables.open_table(data, table_format)
         test_source = None if test is None else tables.open_table(test, table_format)
@@ -166,6 +191,17 @@ def train(
                     resume=resume,
                     test=test_source,
                     progress=progress,
+                )
+        elif on_workers:
+            settings = replace(settings, verbose=make_console(stderr=True).is_terminal)
+            with cluster_of(dask, workers, KEPT):
+                trained = tables.train_on_cluster(
+                    source,
+                    columns,
+                    settings,
+                    tables.checkpoint_path(path),
+                    resume=resume,
+                    test=test_source,
                 )
         else:
             stderr = make_console(stderr=True)

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
         shown as shown,
     )
     from quadric.apps.shell.tables._held_out import TestTable, evaluate_table
+    from quadric.apps.shell.tables._on_cluster import (
+        predict_on_cluster as predict_on_cluster,
+        train_on_cluster as train_on_cluster,
+    )
     from quadric.apps.shell.tables._one_row import (
         effects_of_row as effects_of_row,
         nearest_classes as nearest_classes,
@@ -84,11 +88,13 @@ _HOMES = {
     "open_table": "_source",
     "plain_stem": "_options",
     "predict": "_prediction",
+    "predict_on_cluster": "_on_cluster",
     "read_inputs": "_saved_model",
     "refuse": "_options",
     "shown": "_evaluation",
     "split_names": "_options",
     "train": "_training",
+    "train_on_cluster": "_on_cluster",
     "train_stream": "_streaming",
     "typical_rows": "_typical_rows",
 }
