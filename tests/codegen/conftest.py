@@ -93,3 +93,12 @@ def case(request):
     """The model, its rows, and what it predicts."""
     model, X = fitted(request.param)
     return model, X, *expected(model, X)
+
+
+@pytest.fixture(
+    params=[*ALL, *(pytest.param(n, marks=[pytest.mark.slow, pytest.mark.full]) for n in LARGE)]
+)
+def case_for_databases(request):
+    """The same; large models take databases several seconds."""
+    model, X = fitted(request.param)
+    return model, X, *expected(model, X)

@@ -32,11 +32,10 @@ def columns(found, prefix):
     return np.array([[float(row[i]) for i in places] for row in rows])
 
 
-def test_sql(case, database):
-    model, X, probabilities, labels = case
+def test_sql(case_for_databases, database):
+    model, X, probabilities, labels = case_for_databases
     dialect, run = database
     names = list(getattr(X, "columns", [f"x{i}" for i in range(X.shape[1])]))
-    X, probabilities, labels = X[:300], probabilities[:300], labels[:300]
     found = run(generate(model, dialect, keep=["id"]), X, names)
     prefix = "value" if isinstance(model, Network) else "probability"
     np.testing.assert_allclose(columns(found, prefix), probabilities, atol=1e-9, rtol=0)

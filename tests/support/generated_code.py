@@ -1,5 +1,6 @@
 """Run generated programs: Python, JavaScript in node, C with gcc or clang, SQL in databases."""
 
+import contextlib
 import csv
 import io
 import json
@@ -111,7 +112,8 @@ def packed_rows(X, text_columns=()):
     for i in range(numbers.shape[1]):
         if i not in text_columns:
             column = X.iloc[:, i] if hasattr(X, "iloc") else X[:, i]
-            numbers[:, i] = np.asarray(column, dtype=float)
+            with contextlib.suppress(ValueError):  # a text that the model does not use
+                numbers[:, i] = np.asarray(column, dtype=float)
     if not text_columns:
         return numbers.tobytes()
     for row, values in zip(numbers, X.itertuples(index=False), strict=True):

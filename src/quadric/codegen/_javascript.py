@@ -58,6 +58,12 @@ SPELLING = Spelling(
     equal="===",
 )
 
+# missing values become NaN, and truth values numbers
+READ = """
+function read(v) {
+  return v === null || v === undefined ? NaN : typeof v === "boolean" ? Number(v) : v;
+}
+"""
 # z = b + W a, with the weights of input i for all neurons one after another
 LINEAR = """
 function linear(W, b, a) {
@@ -106,6 +112,7 @@ def write_javascript(description: Description) -> str:
     for statement in statements:
         if isinstance(statement, LayerOutputs):
             text += _constants(statement.name, statement.layer)
+    text += READ
     if any(not isinstance(layer, Quadratic) for layer in used):
         text += LINEAR
     if any(isinstance(layer, Quadratic) for layer in used):
@@ -174,7 +181,7 @@ def _functions(
     texts = [i for i, c in enumerate(description.program.columns) if c.kind == "text"]
     body = [
         f"if (x.length !== {n}) throw new RangeError(`expected {n} inputs, got ${{x.length}}`);",
-        "x = Array.from(x, (v) => (v === null || v === undefined ? NaN : v));",
+        "x = Array.from(x, read);",
     ]
     body += [f"if (Number.isNaN(x[{i}])) x[{i}] = null;" for i in texts]
     body += [STATEMENTS[type(one)](one) for one in statements]
@@ -211,7 +218,7 @@ def _functions(
 def _function(name: str, summary: str, returns: str, body: Sequence[str]) -> str:
     inside = "".join(f"  {line}\n" for line in body)
     documented = (
-        f"/**\n * {summary}\n * @param {{ArrayLike<number|string|null>}} x\n"
+        f"/**\n * {summary}\n * @param {{ArrayLike<number|boolean|string|null>}} x\n"
         f" * @returns {{{returns}}}\n */\n"
     )
     return f"\n{documented}export function {name}(x) {{\n{inside}}}\n"
