@@ -168,6 +168,7 @@ class SparseQuadraticEstimator(NeuronAttributes):
         """
         posed = self._pose(check_fit_data(self, X, y, sample_weight))
         samples = posed.samples
+        vars(self).pop("stability_", None)
         with threads_for_loops():
             if self.alpha == "auto":
                 splits = self._splits(samples, posed.loss)
@@ -229,6 +230,9 @@ class SparseQuadraticEstimator(NeuronAttributes):
     ) -> Stability:
         """Compute how often each term is selected on halves of the samples.
 
+        After `fit`, the result is also the attribute `stability_`, so that `explain`, plots and
+        files have the frequencies. `fit` deletes it.
+
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
@@ -274,19 +278,21 @@ class SparseQuadraticEstimator(NeuronAttributes):
         most = min(most, self.max_terms or most)
         rng, strata = check_random_state(self.random_state), strata_of(samples.Y, posed.loss)
         halves = [rows for _ in range(n_pairs) for rows in halves_of(strata, rng)]
-        found = Parallel(n_jobs=self.n_jobs, prefer="threads")(
+        parallel = Parallel(n_jobs=self.n_jobs, prefer="threads")
+        found = parallel(
             delayed(self._first_terms)(samples.take(rows), posed.loss, most) for rows in halves
         )
         terms, counts = np.unique(np.concatenate(found), return_counts=True)
         order = np.argsort(-counts, kind="stable")
         i, j = inputs_of(terms[order], n)
-        return Stability(
+        self.stability_ = Stability(
             _named(i, j),
             counts[order] / len(halves),
             threshold,
             float(np.mean([len(one) for one in found])) ** 2 / ((2 * threshold - 1) * p),
             p,
         )
+        return self.stability_
 
     def _first_terms(self, samples: Samples, loss: str, most: int) -> Array:
         """The terms on the path of some samples, as long as there are at most `most`."""
@@ -466,6 +472,8 @@ class SparseQuadraticClassifier(ClassifierMixin, ClassPredictions, SparseQuadrat
         over all terms, and the duality gap.
     cv_loss_ : array of shape (n_alphas, n_folds)
         The loss on held-out samples, for alpha='auto'.
+    stability_ : Stability
+        The result of `stability`, after it was called.
     center_, scale_ : arrays of shape (n_features,)
         Means and standard deviations of the inputs.
     w_, b_ : arrays of shapes (n_neurons, n_features) and (n_neurons,)

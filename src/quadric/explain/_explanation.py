@@ -141,6 +141,37 @@ class ClassExplanation:
         order = np.argsort(-np.abs(eigenvalues), kind="stable")[:count]
         return eigenvalues[order], P.T[order]
 
+    def rows(self) -> list[dict[str, Any]]:
+        """List the terms as dictionaries of plain numbers and strings; see `Explanation.rows`.
+
+        Returns
+        -------
+        list of dict
+            One dictionary per term.
+        """
+        found = []
+        for term in self.terms:
+            i, j = (
+                (*term.names, *term.names)[:2] if term.kind != "linear" else (term.names[0], None)
+            )
+            second = None if j is None else term.centers[-1]
+            found.append(
+                {
+                    "output": _plain(self.label),
+                    "kind": term.kind,
+                    "input": i,
+                    "other_input": j,
+                    "center": term.centers[0],
+                    "other_center": second,
+                    "coefficient": term.coefficient,
+                    "unit": f"{self.symbol} per {term}",
+                    "effect": term.effect,
+                    "share": term.share,
+                    "frequency": term.frequency,
+                }
+            )
+        return found
+
     def to_dict(self) -> dict[str, Any]:
         """Convert to plain numbers, strings and lists, ready for JSON.
 
@@ -221,6 +252,34 @@ class Explanation:
 
     def __getitem__(self, label: Any) -> ClassExplanation:
         return {item.label: item for item in self.classes}[label]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """List the terms of all equations, with the same keys in every row, for any data frame.
+
+        A term is coefficient * (input - center), times (other_input - other_center) unless the term
+        is linear.
+
+        Returns
+        -------
+        list of dict
+            One dictionary per term with the keys output, kind, input, other_input, center,
+            other_center, coefficient, unit, effect, share and frequency; see `Term`. What does not
+            apply, or is unknown, is None. `explain(model, top=None)` has all terms.
+
+        Examples
+        --------
+        >>> from quadric import SparseQuadraticRegressor
+        >>> X = np.random.default_rng(0).normal(size=(200, 3))
+        >>> model = SparseQuadraticRegressor(alpha=0.1).fit(X, 2 * X[:, 0] * X[:, 2])
+        >>> [(row["input"], row["other_input"], row["unit"]) for row in explain(model).rows()]
+        [('x1', 'x3', 'y per x1·x3')]
+        """
+        if self.space == "hidden":
+            raise ValueError(
+                "the model has a hidden layer, so it is not an equation. Train with "
+                'hidden_layer_sizes="single", or use `to_dict`.'
+            )
+        return [row for item in self.classes for row in item.rows()]
 
     def to_dict(self) -> dict[str, Any]:
         """Convert the explanation to plain numbers, strings, lists and dicts, ready for JSON.
@@ -368,7 +427,7 @@ def explain(
             kind=surface.kind,
             symbol=symbol,
             constant=float(expansion.constant),
-            terms=expansion.terms(space.names, top),
+            terms=expansion.terms(space.names, top, space.frequencies),
             n_terms=expansion.n_terms,
             precision=precision,
         )

@@ -10,7 +10,7 @@ importance of an input is the mean absolute effect of its terms; without data, i
 the variance.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
@@ -50,6 +50,9 @@ class Term:
     share : float
         Covariance of the term with z, divided by the variance of z. The shares of all terms add up
         to 1; a share is negative if the term reduces the variance of the other terms.
+    frequency : float or None
+        How often the term is selected on halves of the samples: see `stability` of
+        `SparseQuadraticClassifier`. None if this is unknown.
     """
 
     kind: str
@@ -59,6 +62,7 @@ class Term:
     coefficient: float
     effect: float
     share: float
+    frequency: float | None = None
 
     def __str__(self) -> str:
         return self.names[0] + "²" if self.kind == "squared" else "·".join(self.names)
@@ -85,6 +89,7 @@ class Term:
             "coefficient": self.coefficient,
             "effect": self.effect,
             "share": self.share,
+            "frequency": self.frequency,
         }
 
 
@@ -193,8 +198,13 @@ class Expansion:
     def variance(self) -> float:
         return float(sum(part.sum() for part in self.covariances))
 
-    def terms(self, names: Sequence[str], top: int | None) -> list[Term]:
-        """The `top` terms with the largest shares in absolute value; None means all of them."""
+    def terms(
+        self, names: Sequence[str], top: int | None, frequencies: Mapping[tuple[int, ...], float]
+    ) -> list[Term]:
+        """The `top` terms with the largest shares in absolute value; None means all of them.
+
+        If there are `frequencies`, a term that is not among them was never selected.
+        """
         n, center, moments = len(self.slopes), self.moments.shown, self.moments
         rows, columns = np.nonzero(self.products)
         linear = np.flatnonzero(self.slopes)
@@ -213,6 +223,7 @@ class Expansion:
             i, j = divmod(place - n, n) if place >= n else (place, place)
             kind = "linear" if place < n else "squared" if i == j else "interaction"
             features = (i,) if i == j else (i, j)
+            term = (i,) if place < n else (i, j)
             found.append(
                 Term(
                     kind,
@@ -222,6 +233,7 @@ class Expansion:
                     float(coefficients[k]),
                     float(effects[k]),
                     float(shares[k]),
+                    frequencies.get(term, 0.0) if frequencies else None,
                 )
             )
         return found

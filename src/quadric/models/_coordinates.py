@@ -162,6 +162,9 @@ class Coordinates:
         For each coordinate that stands for categories, two arrays in the order of the numbers.
     center : array or None
         The exact center about which a sparse model has few terms.
+    frequencies : dict of (int, ...) to float
+        How often a sparse model's terms are selected on halves of the samples, by coordinates: (i,)
+        for an input, (i, i) for its square and (i, j) for a product; empty if that is unknown.
     """
 
     kind: str
@@ -175,6 +178,7 @@ class Coordinates:
     encoded: PartlyAffine | None = None
     codes: dict[str, tuple[Array, Array]] = field(default_factory=dict)
     center: Array | None = None
+    frequencies: dict[tuple[int, ...], float] = field(default_factory=dict)
 
     @property
     def widest(self) -> int:

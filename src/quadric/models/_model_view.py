@@ -269,8 +269,7 @@ class ModelView:
         if all(isinstance(one, Linear) for one in before) and set(activations) <= {"identity"}:
             names = fitted if names is None else names
             space = affine_coordinates(self.transformers, before, network.n_inputs, names, fitted)
-            center = getattr(self.estimator, "center_", None)
-            return space if center is None else _about(space, center, self.estimator.scale_)
+            return _about(space, self.estimator) if hasattr(self.estimator, "center_") else space
         return hidden_coordinates(self.transformers, Network(before, activations), fitted)
 
     @cached_property
@@ -308,11 +307,13 @@ class ModelView:
         return layer if isinstance(layer, Quadratic) else layer_to_quadratic(layer)
 
 
-def _about(space: Coordinates, center: Array, scale: Array) -> Coordinates:
-    """The coordinates with the center and the scales of a sparse model's inputs.
+def _about(space: Coordinates, estimator: Any) -> Coordinates:
+    """The coordinates with the center, the scales and the frequencies of a sparse model.
 
     If a step mixes the coordinates, the terms are not few in them, and they stay as they are.
     """
+    center, scale = estimator.center_, estimator.scale_
+    inputs = np.arange(len(center))  # the coordinate of each feature
     for step in reversed(space.maps):
         A = step.matrix
         rows, columns = np.nonzero(A)
@@ -322,4 +323,12 @@ def _about(space: Coordinates, center: Array, scale: Array) -> Coordinates:
         found[0][columns] = (center[rows] - step.t[rows]) / factors
         found[1][columns] = scale[rows] / np.abs(factors)
         center, scale = found
-    return replace(space, center=center, typical=(center, scale))
+        source = np.zeros(len(A), dtype=int)
+        source[rows] = columns
+        inputs = source[inputs]
+    known = getattr(estimator, "stability_", None)
+    frequencies = {
+        tuple(sorted(inputs[list(term)].tolist())): frequency
+        for term, frequency in (known.by_term.items() if known else ())
+    }
+    return replace(space, center=center, typical=(center, scale), frequencies=frequencies)

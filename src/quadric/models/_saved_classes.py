@@ -22,6 +22,7 @@ from quadric.estimators import (
     QuadraticRegressor,
     SparseQuadraticClassifier,
     SparseQuadraticRegressor,
+    Stability,
     are_kinds,
     hidden_sizes,
 )
@@ -155,10 +156,44 @@ def _sparse_facts(model: Any) -> dict[str, Any]:
     return {
         "network_": model.network_,
         "classes_": getattr(model, "classes_", None),
-        "terms_": np.array([(*one, -1)[:2] for one in model.terms_], np.int64).reshape(-1, 2),
+        "terms_": _pairs(model.terms_),
         **{name: vars(model)[name] for name in ("coefficients_", "center_", "scale_", "alpha_")},
         "certificate_": np.array(astuple(model.certificate_), dtype=float),
+        **_stability_facts(getattr(model, "stability_", None)),
     }
+
+
+def _pairs(terms: list[tuple[int, ...]]) -> Array:
+    """Terms as pairs of inputs; -1 is the second one of a linear term."""
+    return np.array([(*one, -1)[:2] for one in terms], np.int64).reshape(-1, 2)
+
+
+def _stability_facts(known: Stability | None) -> dict[str, Any]:
+    if known is None:
+        return {"stable_terms": None, "frequencies": None, "stability": None}
+    rest = [known.threshold, known.expected_false, known.n_candidates]
+    return {
+        "stable_terms": _pairs(known.terms),
+        "frequencies": known.frequencies,
+        "stability": np.array(rest, dtype=float),
+    }
+
+
+def _restore_stability(facts: Facts, n: int) -> Stability | None:
+    if all(facts.get(name) is None for name in ("stable_terms", "frequencies", "stability")):
+        return None
+    terms = _terms_of(facts, "stable_terms", n)
+    frequencies = facts.vector("frequencies", len(terms), least=0)
+    facts.expect("frequencies", (frequencies <= 1).all(), "at most 1")
+    threshold, false, count = facts.vector("stability", 3, least=0).tolist()
+    return Stability(terms, frequencies, threshold, false, int(count))
+
+
+def _terms_of(facts: Facts, name: str, n: int) -> list[tuple[int, ...]]:
+    pairs = facts.array(name, 2, "iu")
+    valid = pairs.shape[1] == 2 and ((pairs >= [0, -1]) & (pairs < n)).all()
+    facts.expect(name, valid, f"pairs of indices below {n}")
+    return [(i,) if j < 0 else (i, j) for i, j in pairs.tolist()]
 
 
 def _restore_sparse(model: Any, facts: Facts) -> int:
@@ -179,16 +214,15 @@ def _restore_sparse(model: Any, facts: Facts) -> int:
     model.center_, model.scale_ = facts.vector("center_", n), facts.vector("scale_", n, least=0)
     facts.expect("scale_", model.scale_.all(), "positive")
     model.alpha_ = float(facts.require("alpha_", ALPHA))
-    pairs, values = facts.array("terms_", 2, "iu"), facts.array("coefficients_", 2)
-    valid = pairs.shape == (len(values), 2) and ((pairs >= [0, -1]) & (pairs < n)).all()
-    facts.expect("terms_", valid, f"pairs of indices below {n}")
+    model.terms_, values = _terms_of(facts, "terms_", n), facts.array("coefficients_", 2)
     facts.expect(
         "coefficients_",
-        values.shape[1] == m and np.isfinite(values).all(),
-        f"finite numbers in {m} columns",
+        values.shape == (len(model.terms_), m) and np.isfinite(values).all(),
+        f"finite numbers in {len(model.terms_)} rows and {m} columns",
     )
-    model.terms_ = [(i,) if j < 0 else (i, j) for i, j in pairs.tolist()]
     model.coefficients_ = values
+    if known := _restore_stability(facts, n):
+        model.stability_ = known
     kkt, gap, objective, count, passes = facts.vector("certificate_", 5).tolist()
     model.certificate_ = Certificate(kkt, gap, objective, int(count), int(passes))
     return network.n_inputs
