@@ -168,7 +168,7 @@ class SparseQuadraticEstimator(NeuronAttributes):
         """
         posed = self._pose(check_fit_data(self, X, y, sample_weight))
         samples = posed.samples
-        vars(self).pop("stability_", None)
+        self.__dict__.pop("stability_", None)
         with threads_for_loops():
             if self.alpha == "auto":
                 splits = self._splits(samples, posed.loss)

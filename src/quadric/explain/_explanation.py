@@ -47,6 +47,7 @@ from quadric.explain._text_and_html import (
     importance_table,
     percent,
     permutation_lines,
+    selected,
 )
 from quadric.geometry import Quadric
 from quadric.models import input_names_of
@@ -109,11 +110,18 @@ class ClassExplanation:
         -------
         list of list of str
             The constant and the header of the shares, and a line for each term; omitted terms are
-            counted.
+            counted. If selection frequencies are known, they are a third column.
         """
         (constant, _), *terms = equation_parts(self)
-        lines = [[text, percent(share).strip()] for text, share in terms]
-        return [[f"{self.symbol} = {constant}", "share"], *lines]
+        lines = [[f"{self.symbol} = {constant}", "share"]]
+        lines += [[text, percent(share).strip()] for text, share in terms]
+        if any(term.frequency is not None for term in self.terms):
+            often = [
+                selected(term.frequency).removeprefix("  selected").strip() for term in self.terms
+            ]
+            for line, cell in zip(lines, ["selected", *often, ""], strict=False):
+                line.append(cell)
+        return lines
 
     @property
     def omitted_share(self) -> float:

@@ -42,7 +42,8 @@ class Term:
     names : tuple of str
         Names of the coordinates.
     centers : tuple of float
-        What is subtracted from each coordinate: its mean, rounded.
+        What is subtracted from each coordinate: its mean, rounded, or for a sparse model the mean
+        in training.
     coefficient : float
         Coefficient of d_i, d_i² or d_i d_j, with d_i = x_i - center_i.
     effect : float
@@ -53,6 +54,8 @@ class Term:
     frequency : float or None
         How often the term is selected on halves of the samples: see `stability` of
         `SparseQuadraticClassifier`. None if this is unknown.
+    printed : tuple of float or None
+        The centers in `monomial`, if they have fewer digits.
     """
 
     kind: str
@@ -63,6 +66,7 @@ class Term:
     effect: float
     share: float
     frequency: float | None = None
+    printed: tuple[float, ...] | None = None
 
     def __str__(self) -> str:
         return self.names[0] + "²" if self.kind == "squared" else "·".join(self.names)
@@ -70,7 +74,9 @@ class Term:
     @property
     def monomial(self) -> str:
         """The term without its coefficient, for instance '(width - 1.2)²'."""
-        factors = [_factor(*pair) for pair in zip(self.names, self.centers, strict=True)]
+        factors = [
+            _factor(*pair) for pair in zip(self.names, self.printed or self.centers, strict=True)
+        ]
         return factors[0] + "²" if self.kind == "squared" else "·".join(factors)
 
     def to_dict(self) -> dict[str, Any]:
@@ -205,7 +211,8 @@ class Expansion:
 
         If there are `frequencies`, a term that is not among them was never selected.
         """
-        n, center, moments = len(self.slopes), self.moments.shown, self.moments
+        n, moments = len(self.slopes), self.moments
+        center, shown = moments.center, moments.shown
         rows, columns = np.nonzero(self.products)
         linear = np.flatnonzero(self.slopes)
         coefficients = np.concatenate([self.slopes[linear], self.products[rows, columns]])
@@ -234,6 +241,7 @@ class Expansion:
                     float(effects[k]),
                     float(shares[k]),
                     frequencies.get(term, 0.0) if frequencies else None,
+                    tuple(float(shown[f]) for f in features),
                 )
             )
         return found

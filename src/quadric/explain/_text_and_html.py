@@ -52,9 +52,18 @@ def percent(share: float) -> str:
 def equation_lines(item: ClassExplanation, *, shows_kind: bool) -> list[str]:
     (constant, _), *terms = equation_parts(item)
     width = max([len(visible(text)) for text, _ in terms], default=0)
-    rows = [f"  {visible(text):<{width}}  {percent(share)}" for text, share in terms]
+    chosen = [selected(term.frequency) for term in item.terms] + [""]  # the omitted terms
+    rows = [
+        f"  {visible(text):<{width}}  {percent(share)}{often}"
+        for (text, share), often in zip(terms, chosen, strict=False)
+    ]
     kind = [f"  The surface {item.symbol} = 0: {item.kind}."] if shows_kind else []
     return [f"{item.symbol} = {constant}", *rows, *kind]
+
+
+def selected(frequency: float | None) -> str:
+    """How often a term is selected on halves of the samples; empty if that is unknown."""
+    return "" if frequency is None else f"  selected {100 * frequency:3.0f} %"
 
 
 def equation_parts(

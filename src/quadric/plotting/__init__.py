@@ -43,6 +43,7 @@ from quadric.plotting._scores import (
     residuals_figure,
     roc_figure,
 )
+from quadric.plotting._sparse import plot_frequencies, plot_pairs, plot_path
 from quadric.plotting._style import (
     BOUNDARY,
     COLORS,
@@ -67,9 +68,12 @@ __all__ = [
     "plot_dependence",
     "plot_eigenvectors",
     "plot_flips",
+    "plot_frequencies",
     "plot_history",
     "plot_importances",
     "plot_interactions",
+    "plot_pairs",
+    "plot_path",
     "plot_points",
     "plot_precision_recall",
     "plot_prediction",

@@ -107,11 +107,23 @@ def write_report(
         remarks=remarks,
         notes=notes + found.notes + threshold,
         cost=trained.cost_of_equation if trained else "",
+        frequencies=_frequencies(model),
         about=about,
         table_hash=source.fingerprint()["content"],
         trained_on=about["extra"].get("data") if isinstance(about["extra"], dict) else None,
     )
     write_whole(output, page.encode(errors="replace"))
+
+
+def _frequencies(model: Any) -> str:
+    """Return a sentence about the column of selection frequencies; empty if there is none."""
+    found = None if isinstance(model, TableNetwork) else getattr(model[-1], "stability_", None)
+    if found is None:
+        return ""
+    return (
+        f"Selected: on halves of the training rows. {counted(len(found.stable), 'term')} with at "
+        f"least {found.threshold:.0%}; at most {found.expected_false:.2g} false ones are expected."
+    )
 
 
 def _contents(of_classes: bool, remarked: bool, ranked: bool) -> dict[str, str]:
@@ -145,7 +157,8 @@ def _parts(importances: Sequence[Importance]) -> tuple[str, ...]:
 def _explained(model: Any, X: Any, schema: Schema) -> tuple[Any, str]:
     """Return the explanation, or None and the reason why there is none."""
     try:
-        return explain(model, X, target=schema.target), ""
+        sparse = not isinstance(model, TableNetwork) and hasattr(model[-1], "terms_")
+        return explain(model, X, target=schema.target, top=None if sparse else 10), ""
     except (ValueError, TypeError, MemoryError) as error:
         return None, as_options(str(error))
 

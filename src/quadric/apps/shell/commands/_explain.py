@@ -13,6 +13,7 @@ from quadric.apps.shell.commands._console import (
     as_options,
     errors_as_one_line,
     fail,
+    output_path,
     print_json,
     print_line,
     print_notes,
@@ -21,12 +22,14 @@ from quadric.apps.shell.commands._console import (
 from quadric.apps.shell.commands._inputs import (
     ModelArgument,
     TableFormat,
+    check_written,
     inputs_and_labels,
     open_model,
 )
 from quadric.utils import counted, rounded, rounded_down, visible
 
 MOST_CLASSES = 10  # other classes for which the nearest change of a row is searched
+MOST_EQUATIONS = 3  # printed by `train --readable`
 MOST_EFFECTS = 10  # inputs of a row that are set to a typical value
 
 
@@ -78,6 +81,14 @@ def explain(
             "and networks that do not fold: the effect of each input.",
         ),
     ] = None,
+    csv: Annotated[
+        Path | None,
+        typer.Option(
+            "--csv",
+            help="Write a row for each term, all of them unless --top is given, to a .csv, .tsv or "
+            ".parquet file; - writes CSV to stdout.",
+        ),
+    ] = None,
     *,
     table_format: TableFormat,
     as_json: Annotated[
@@ -87,6 +98,13 @@ def explain(
     """Explain a model: equations, their strongest terms and the importance of each input."""
     if spectrum + permutation + (row is not None) > 1:
         raise typer.BadParameter("use only one of --spectrum, --permutation and --row.")
+    if csv is not None:
+        if as_json or spectrum or permutation or row is not None:
+            raise typer.BadParameter(
+                "--csv cannot be combined with --json, --spectrum, --permutation or --row."
+            )
+        if not tables.is_stdin(csv):
+            check_written(output_path(csv, "--csv", [model, data]))
     with errors_as_one_line(ValueError, TypeError):
         opened = open_model(model, data, table_format)
 
@@ -110,9 +128,12 @@ def explain(
             opened.model,
             X,
             target=opened.target,
-            top=None if whole or (as_json and top is None) else top or 10,
+            top=None if whole or (top is None and (as_json or csv)) else top or 10,
             precision=precision,
         )
+        if csv is not None:
+            tables.write_rows(None if tables.is_stdin(csv) else csv, found.rows())
+            return
         if permutation:  # all rows, and for equations as well
             drops = permutation_importances(opened.model, X, y)
             found = replace(found, permutation=drops, n_rows=len(y))
@@ -199,3 +220,26 @@ def _written(value: Any) -> str:
     if value is None or value != value:
         return "missing"
     return rounded(value) if isinstance(value, float) else str(value)
+
+
+def print_readable(model: Any, target: str) -> None:
+    """Print the equations of a sparse model with shares and selection frequencies."""
+    from quadric.explain import explain as explain_model
+
+    found, last = explain_model(model, target=target, top=None), model[-1]
+    for item in found.classes[:MOST_EQUATIONS]:
+        (constant, *names), *lines = item.table()
+        print_line("")
+        columns = (Column(name, justify="right") for name in names)
+        cells = [[visible(cell) for cell in line] for line in lines]
+        print_table(Table(Column(visible(constant)), *columns, box=None), cells)
+    if len(found.classes) > MOST_EQUATIONS:
+        others = counted(len(found.classes) - MOST_EQUATIONS, "other equation")
+        print_line(f"({others}: quadric explain MODEL --all)")
+    stable = last.stability_
+    print_line("")
+    print_line(
+        f"selected: on halves of the rows. {counted(len(stable.stable), 'term')} with at least "
+        f"{stable.threshold:.0%}; at most {stable.expected_false:.2g} false ones are expected. "
+        f"The equation is optimal over all {last.certificate_.n_terms} terms."
+    )

@@ -24,6 +24,7 @@ from quadric.apps.shell.commands._console import (
     progress_bar,
 )
 from quadric.apps.shell.commands._evaluate import print_evaluation, print_remarks, print_threshold
+from quadric.apps.shell.commands._explain import print_readable
 from quadric.apps.shell.commands._inputs import (
     TABLE_HELP,
     DaskOption,
@@ -39,7 +40,20 @@ from quadric.utils import counted, listed, visible
 KEPT = "The fit is stored after every iteration; to continue with --resume, "
 # the options that help lists first; the others follow in the order of the signature
 FIRST_OPTIONS = (
-    *("data", "target", "output", "equation", "hidden", "kind", "task", "drop", "categorical"),
+    *(
+        "data",
+        "target",
+        "output",
+        "equation",
+        "readable",
+        "terms",
+        "hierarchy",
+        "hidden",
+        "kind",
+        "task",
+        "drop",
+        "categorical",
+    ),
     *("ordinal", "most_categories", "seed", "test_size", "holdout", "cv", "test", "report_page"),
 )
 
@@ -109,6 +123,20 @@ def train(
             ),
             "--equation cannot be combined with --stream, whose model is a single quadratic layer "
             "unless --hidden is given.": settings.equation and stream,
+            "--readable cannot be combined with --equation, --hidden, --kind, --max-iter or "
+            "--stream.": (
+                settings.readable
+                and (
+                    settings.equation
+                    or stream
+                    or any(v is not None for v in (hidden, settings.kind, settings.max_iter))
+                )
+            ),
+            "--alpha must be above 0 with --readable.": settings.readable and settings.alpha == 0,
+            "--terms and --hierarchy need --readable.": (
+                not settings.readable
+                and (settings.terms is not None or settings.hierarchy is not None)
+            ),
             "--report needs scores. With --stream or --test-size 0, also use --test.": (
                 report_page is not None and test is None and untested
             ),
@@ -315,6 +343,8 @@ def _show(trained: tables.Trained, path: Path) -> None:
             console.print(f"{report['metric']} over the folds: {folds}")
         if trained.cost_of_equation:
             console.print(trained.cost_of_equation)
+    if hasattr(trained.model[-1], "terms_"):
+        print_readable(trained.model, schema.target)
     print_threshold(trained.threshold)
     print_remarks(trained.remarks)
     console.print(f"Model: {visible(str(path))}")

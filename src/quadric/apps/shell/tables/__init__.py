@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         Predicted,
         certify_table as certify_table,
         predict,
+        write_rows as write_rows,
     )
     from quadric.apps.shell.tables._saved_model import (
         OpenedModel as OpenedModel,
@@ -97,6 +98,7 @@ _HOMES = {
     "train_on_cluster": "_on_cluster",
     "train_stream": "_streaming",
     "typical_rows": "_typical_rows",
+    "write_rows": "_prediction",
 }
 
 __all__ = [

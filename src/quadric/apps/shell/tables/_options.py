@@ -310,6 +310,12 @@ class Settings:
         Choose the shape only among single layers, so that the model is one equation.
     kind : {'quadratic', 'reduced'}, optional
         The kind of neurons in the last layer; quadratic by default.
+    readable : bool
+        Train a `SparseQuadraticClassifier` or `SparseQuadraticRegressor`.
+    terms : int, optional
+        With `readable`, the largest number of terms of each equation.
+    hierarchy : {'none', 'strong'}, optional
+        With `readable`, whether a product enters only together with its inputs.
     seed : int
     test_size : float, optional
         The share of rows to hold out for the scores. By default, they are those of a
@@ -350,6 +356,24 @@ class Settings:
             help="Choose the best single layer, so that the model is one equation.",
         ),
     ] = False
+    readable: Annotated[
+        bool,
+        typer.Option(
+            "--readable",
+            help="Train a sparse equation: the few inputs, squares and products that matter.",
+        ),
+    ] = False
+    terms: Annotated[
+        int | None,
+        typer.Option(min=1, help="With --readable: the most terms per equation [default: 15]."),
+    ] = None
+    hierarchy: Annotated[
+        Literal["none", "strong"] | None,
+        typer.Option(
+            help="With --readable: strong lets a product enter only together with its inputs "
+            "[default: none]."
+        ),
+    ] = None
     seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0
     test_size: Annotated[
         float | None,

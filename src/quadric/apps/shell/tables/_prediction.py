@@ -5,7 +5,7 @@ Every row of the table gets one prediction, in the same order. The file is never
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -528,6 +528,11 @@ def write_batches(
             return 0
         separator = "\t" if suffix in TAB_SEPARATED else ","
         return _write_csv(lambda text: stream.write(text.encode()), frames, raw_csv, separator)
+
+
+def write_rows(path: Path | None, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write dictionaries with the same keys as a table; None writes CSV to stdout."""
+    write_batches(path, [pl.DataFrame(rows, infer_schema_length=None)])
 
 
 def safe_for_spreadsheets(frame: pl.DataFrame) -> tuple[pl.DataFrame, int]:

@@ -54,7 +54,12 @@ from quadric.apps.shell.tables._suspicious_columns import with_suspicions
 from quadric.apps.shell.tables._threshold import CheapestThreshold, parse_costs
 from quadric.checks import Array
 from quadric.errors import MemoryLimitError, TableError
-from quadric.estimators import QuadraticClassifier, QuadraticRegressor
+from quadric.estimators import (
+    QuadraticClassifier,
+    QuadraticRegressor,
+    SparseQuadraticClassifier,
+    SparseQuadraticRegressor,
+)
 from quadric.utils import counted
 
 FOLDS, REPETITIONS = 5, 2  # of the cross-validation that is used unless other scores are asked for
@@ -64,6 +69,7 @@ REPEATED_BELOW = 500  # rows
 # that five fits should take less than about 7 s, and the command about 10 s. A measured time would
 # give different scores on different computers.
 MOST_VALIDATED = 100_000
+MOST_TERMS = 15  # of an equation with --readable
 MOST_NEURONS = 64  # hidden neurons of the largest shape that is chosen; given shapes may be larger
 
 
@@ -74,7 +80,8 @@ class Trained:
     Attributes
     ----------
     model : Pipeline
-        Preprocessing followed by a `QuadraticClassifier` or `QuadraticRegressor`.
+        Preprocessing followed by a `QuadraticClassifier` or `QuadraticRegressor`, or their sparse
+        counterparts.
     linear : LinearBaseline
         The linear baseline, fitted to the same rows as the model.
     schema : Schema
@@ -137,7 +144,11 @@ class Trained:
         if found is None or found["value"] is None or found["network"] is None:
             return ""
         value, network, metric = shown(found["value"]), shown(found["network"]), found["metric"]
-        text = f"As one equation: {value} instead of {network} ({metric})"
+        what = f"As one equation: {value}"
+        if hasattr(self.model[-1], "terms_"):
+            most = int(np.count_nonzero(self.model[-1].coefficients_, axis=0).max(initial=0))
+            what = f"With {counted(most, 'term')}: {value}"
+        text = f"{what} instead of {network} ({metric})"
         if not found["saved"]:
             return f"{text}; --equation saves that model instead."
         if found["cost"] <= 0:
@@ -305,7 +316,7 @@ class _Run:
         """Train on all rows and test on another table."""
         check_target(self.schema, test)
         self.tell("training")
-        model, linear = self._fit(slice(None))
+        model, linear = self._fit(slice(None), saved=True)
         rival = self._rival(slice(None), model, model)
         self.tell("scoring")
         trained = tested_on(test, model, linear, self.schema, self.settings, rival)
@@ -333,7 +344,7 @@ class _Run:
         if self.settings.holdout or not len(held):
             model, linear = self._fit_and_predict(rows, held, collected)
             return tested_on_held_out(collected, model, linear, len(rows))
-        model, linear = self._fit(slice(None))
+        model, linear = self._fit(slice(None), saved=True)
         self.tell("training without the held-out rows")
         self._fit_and_predict(rows, held, collected, saved=model)
         share = f"{len(held) / len(self.y):.0%} of the rows"
@@ -364,7 +375,7 @@ class _Run:
         Each repetition divides the rows into other folds.
         """
         self.tell("training")
-        model, linear = self._fit(slice(None))
+        model, linear = self._fit(slice(None), saved=True)
         collected = ScoredRows(self.schema, self.settings.seed)
         folds = _folds(self.y, self.schema, count, repetitions, self.settings.seed)
         for fold, (rows, held) in enumerate(folds):
@@ -392,7 +403,9 @@ class _Run:
         if not single and is_equation(model):
             return model
         self.tell("comparing with other shapes")
-        other = replace(self.settings, hidden=None, kind=None, equation=not single)
+        other = replace(self.settings, hidden=None, kind=None, equation=not single, readable=False)
+        if self.settings.readable:  # whose penalty is another one
+            other = replace(other, alpha=None)
         X = self.X[rows]
         return _fitted(X, self.y[rows], self._schema_of(X), other)
 
@@ -408,7 +421,7 @@ class _Run:
 
         `saved` is the model that is saved, if that is another one.
         """
-        model, linear = self._fit(rows)
+        model, linear = self._fit(rows, saved=saved is None)
         if len(held):
             rival = self._rival(rows, model, saved or model)
             self.tell("scoring")
@@ -424,12 +437,15 @@ class _Run:
         """Return the schema for these rows: later dates are like the last one, as in the future."""
         return self.schema if self.times is None else limited_to(self.schema, X)
 
-    def _fit(self, rows: Any) -> tuple[Pipeline, LinearBaseline]:
-        """Fit the model and the linear baseline."""
+    def _fit(self, rows: Any, *, saved: bool = False) -> tuple[Pipeline, LinearBaseline]:
+        """Fit the model and the linear baseline; a saved sparse model has selection frequencies."""
         X, y = self.X[rows], self.y[rows]
         schema = self._schema_of(X)
         model = _fitted(X, y, schema, self.settings)
         Z = encoded_for_training(model, X, y, schema)
+        if saved and self.settings.readable:
+            self.tell("selecting terms on halves of the rows")
+            model[-1].stability(Z, y)
         return model, LinearBaseline.fit(Z, y, self.schema, self.settings.class_weight)
 
 
@@ -441,6 +457,7 @@ def is_equation(model: Pipeline) -> bool:
 def restricted(settings: Settings) -> str:
     """Return the option that restricts the shape to a single layer; empty if there is none."""
     options = {
+        "--readable": settings.readable,
         "--equation": settings.equation,
         "--hidden": settings.hidden == (),
         "--kind": settings.kind is not None and not settings.hidden,
@@ -487,20 +504,35 @@ def tested_on_held_out(
 
 def make_estimator(schema: Schema, settings: Settings, **options: Any) -> Any:
     """Return a classifier or regressor, which can be explained if it has no hidden layers."""
+    if settings.class_weight is not None and not schema.classes:
+        raise TableError("--class-weight needs a classifier, but this model predicts numbers.")
+    if settings.readable:
+        return _sparse_estimator(schema, settings)
     chosen: dict[str, Any] = {"hidden_layer_sizes": "single"} if settings.equation else {}
     if settings.hidden is not None or settings.kind is not None:
         hidden = settings.hidden or ()
         kinds = ["linear"] * len(hidden) + [settings.kind or "quadratic"]
         chosen = {"hidden_layer_sizes": hidden, "layer_kinds": kinds}
     make = QuadraticClassifier if schema.classes else QuadraticRegressor
-    if settings.class_weight is not None and not schema.classes:
-        raise TableError("--class-weight needs a classifier, but this model predicts numbers.")
     chosen |= {
         name: value
         for name, value in vars(settings).items()
         if name in ("alpha", "max_iter", "class_weight") and value is not None
     }
     return make(random_state=settings.seed, **(chosen | options))
+
+
+def _sparse_estimator(schema: Schema, settings: Settings) -> Any:
+    """Return the estimator of --readable."""
+    chosen: dict[str, Any] = {
+        "alpha": "auto" if settings.alpha is None else settings.alpha,
+        "max_terms": settings.terms or MOST_TERMS,
+        "hierarchy": settings.hierarchy or "none",
+        "random_state": settings.seed,
+    }
+    if schema.classes:
+        return SparseQuadraticClassifier(class_weight=settings.class_weight, **chosen)
+    return SparseQuadraticRegressor(**chosen)
 
 
 @contextmanager
@@ -541,5 +573,7 @@ def _holdout(y: Array, schema: Schema, settings: Settings) -> tuple[Array, Array
 
 def _fitted(X: pl.DataFrame, y: Array, schema: Schema, settings: Settings) -> Pipeline:
     estimator = make_estimator(schema, settings, verbose=settings.verbose)
+    # a sparse equation is in the units of the columns, unless powers are asked for
+    tails = "keep" if settings.readable and settings.tails == "auto" else settings.tails
     with memory_limit_as_table_error():
-        return fitted_pipeline(X, y, schema, estimator, settings.tails)
+        return fitted_pipeline(X, y, schema, estimator, tails)
