@@ -401,3 +401,26 @@ def test_wrapped_and_sharded_models_are_refused(tmp_path):
         model = cnn(20)
         refused(nn.parallel.DistributedDataParallel(model), "wrapped in DistributedDataParallel")
         refused(shard(model), "weight of the Linear '6' is sharded, .* before sharding")
+
+
+class HeadFirst(nn.Module):
+    """A model whose head is declared before the layers that it follows."""
+
+    def __init__(self, depends_on_the_input=False):
+        super().__init__()
+        self.head = nn.Linear(8, 3)
+        self.body = nn.Sequential(nn.Linear(4, 8), nn.ReLU())
+        self.depends_on_the_input = depends_on_the_input
+
+    def forward(self, x):
+        if self.depends_on_the_input and x.sum() > 0:
+            x = -x
+        return self.head(self.body(x))
+
+
+def test_torch_T10_the_linear_that_is_called_last_is_replaced():
+    model = replace_head(HeadFirst())
+    assert isinstance(model.head, Quadratic)
+    assert isinstance(model.body[0], nn.Linear)
+    untraceable = replace_head(HeadFirst(depends_on_the_input=True))  # the last in the order
+    assert isinstance(untraceable.body[0], Quadratic)

@@ -3,12 +3,13 @@
 Modules whose function would change are refused.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.fx import Tracer
 from torch.nn.parameter import is_lazy
 from torch.nn.utils import parametrize
 
@@ -357,8 +358,9 @@ def replace_head(
     kind : {'quadratic', 'reduced'}, default='quadratic'
         The kind of the new layer.
     name : str, default=None
-        The dotted name of the Linear, as in ``model.named_modules()``. By default, the last Linear
-        in that order. If the same module is used in several places, it is replaced in each of them.
+        The dotted name of the Linear, as in ``model.named_modules()``. By default, the Linear that
+        the model calls last or, if torch.fx cannot trace the model, the last one in that order. If
+        the same module is used in several places, it is replaced in each of them.
 
     Returns
     -------
@@ -412,7 +414,7 @@ def _find(model: nn.Module, name: str | None) -> tuple[str, nn.Linear]:
             f"{type(model).__name__} contains none."
         )
     if name is None:
-        return list(found.items())[-1]
+        name = _last_called(model, found) or list(found)[-1]
     if not isinstance(name, str):
         raise TypeError(f"name must be a dotted name, a string. Got {name!r} instead.")
     if name not in found:
@@ -422,6 +424,32 @@ def _find(model: nn.Module, name: str | None) -> tuple[str, nn.Linear]:
             f"name must be the name of a torch.nn.Linear: {shown}. Got {name!r}, {given}."
         )
     return name, found[name]
+
+
+class _Calls(Tracer):
+    """A tracer that records the calls of every Linear, also of a subclass."""
+
+    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
+        return isinstance(m, nn.Linear) or super().is_leaf_module(m, module_qualified_name)
+
+
+def _last_called(model: nn.Module, found: Mapping[str, nn.Linear]) -> str | None:
+    """Return the name of the Linear that the model calls last, or None if that is not known.
+
+    Modules may be declared in another order than they are called. torch.fx records the calls of
+    most models. A module that it does not look into may itself call a Linear.
+    """
+    if len(found) == 1:
+        return None
+    try:
+        graph = _Calls().trace(model)
+    except Exception:  # torch.fx cannot trace control flow that depends on the input
+        return None
+    called = [str(node.target) for node in graph.nodes if node.op == "call_module"]
+    last = next(
+        (p for p in called[::-1] if any(q == p or q.startswith(f"{p}.") for q in found)), ""
+    )
+    return last if last in found else None
 
 
 def _check_linear(head: nn.Linear, shown: str) -> None:

@@ -33,7 +33,7 @@ are_transforms_active: Callable[[], bool] = getattr(
 count_dispatch_modes: Callable[[], int] = getattr(_C, "_len_torch_dispatch_stack", _one)
 is_autocast_active: Callable[[], bool] = getattr(_C, "_is_any_autocast_enabled", _unknown)
 is_forward_mode = _is_forward_mode
-tracing_state: Callable[[], Any] = getattr(_C, "_get_tracing_state", _unknown)
+is_tracing: Callable[[], bool] = getattr(_C, "_is_tracing", _unknown)
 
 
 def without_transforms() -> AbstractContextManager[Any]:

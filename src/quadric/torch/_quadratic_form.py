@@ -86,7 +86,7 @@ def values_by_loops(like: Tensor, tensors: list[Tensor], addresses: list[int]) -
     z = x.new_empty(B, m)
     addresses += z.data_ptr(), 0, 0
     _run(kernels.values, x.dtype, (B, n, m, n), addresses)
-    return z if z.dtype == like.dtype else z.to(like.dtype)
+    return z if like.dtype == x.dtype else z.to(like.dtype)
 
 
 def backward(
@@ -162,6 +162,8 @@ def _packed_gradient(x: Tensor, dz: Tensor) -> Tensor:
 
 def _V(x: Tensor, P: Tensor) -> Tensor:
     """V = Q x, shape (B, n, m)."""
+    if x.is_complex():
+        raise TypeError(f"x must be real. Got {x.dtype}: quadratic layers have real numbers only.")
     (B, n), m = x.shape, P.shape[1]
     Q = P.index_select(0, places(n, x.device)).reshape(n, n * m)
     return (x @ Q).reshape(B, n, m)
@@ -198,7 +200,7 @@ def is_transformed() -> bool:
     """
     return (
         torch.compiler.is_compiling()
-        or internals.tracing_state() is not None
+        or internals.is_tracing()
         or internals.are_transforms_active()
         or internals.is_forward_mode()
     )
@@ -212,7 +214,7 @@ def takes_operator(x: Tensor, P: Tensor) -> bool:
         and x.device.type == P.device.type == "cpu"
         and kernels.JIT_ALLOWED
         and not torch.onnx.is_in_onnx_export()
-        and internals.tracing_state() is None
+        and not internals.is_tracing()
         and not internals.are_transforms_active()
         and not internals.is_forward_mode()
     )
@@ -223,15 +225,15 @@ def for_loops(*tensors: Tensor) -> tuple[list[Tensor], list[int]] | None:
 
     The caller checks that the dtypes agree.
     """
-    dtype = tensors[0].dtype
-    if (dtype not in _DTYPES and dtype not in _HALF) or internals.count_dispatch_modes() > 0:
+    is_half = tensors[0].dtype not in _DTYPES
+    if (is_half and tensors[0].dtype not in _HALF) or internals.count_dispatch_modes() > 0:
         return None
     for tensor in tensors:
         # is_neg: a lazily negated view
         if type(tensor) not in _TYPES or not tensor.is_cpu or tensor.is_neg():
             return None
     try:
-        if dtype in _HALF:
+        if is_half:
             tensors = tuple([tensor.float() for tensor in tensors])
         contiguous = [tensor.contiguous() for tensor in tensors]
         addresses = [tensor.data_ptr() for tensor in contiguous]

@@ -71,15 +71,14 @@ def quadratic(
     """
     if has_torch_function_variadic(x, packed, W, b):  # as `overridable`, but faster
         return handle_torch_function(quadratic, (x, packed, W, b), x, packed, W, b)
-    if isinstance(x, Tensor) and x.is_nested:
+    if not isinstance(x, Tensor) or internals.is_autocast_active():
+        x, packed, W, b = _prepared(x, packed, W, b)
+    is_flat = x.ndim == 2
+    if not is_flat and x.is_nested:
         return _of_nested(quadratic, x, packed, W, b)
-    x, packed, W, b = _prepared(x, packed, W, b)
     n, m = _sizes(x, packed)
-    if x.is_complex():
-        raise TypeError(f"x must be real. Got {x.dtype}: quadratic layers have real numbers only.")
     _check("W", W, (m, n), x)
     _check("b", b, (m,), x)
-    is_flat = x.ndim == 2
     z = quadratic_form(x if is_flat else x.reshape(-1, n), packed)
     if not is_flat:  # before the sums, so that the result is not a view (FSDP warns about views)
         z = z.reshape(*x.shape[:-1], m)
