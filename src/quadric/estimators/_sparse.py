@@ -389,8 +389,8 @@ class SparseQuadraticEstimator(NeuronAttributes):
         self.center_, self.scale_ = terms.center, terms.scale
         self.certificate_ = Certificate(
             found.kkt_violation,
-            found.duality_gap * scale[0] ** 2,
-            found.objective * scale[0] ** 2,
+            float(found.duality_gap * scale[0] ** 2),
+            float(found.objective * scale[0] ** 2),
             found.n_terms,
             found.n_passes,
         )

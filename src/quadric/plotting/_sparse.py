@@ -68,7 +68,7 @@ def plot_path(
     ax.set_xticks([], minor=True)
     ax.invert_xaxis()
     ax.set(xlabel="penalty alpha, decreasing", ylabel="coefficient of the standardized term")
-    ax.legend(fontsize=8, title="in order of entry", title_fontsize=8, loc="upper left")
+    ax.legend(fontsize=8, title="in order of entry", title_fontsize=8, loc="best")
     ax.spines[["top", "right"]].set_visible(False)
     return ax
 
