@@ -392,6 +392,12 @@ def test_an_exported_table_model_gives_the_same_predictions(tmp_path):
     proba = said.select([name for name in said.columns if "proba" in name or "(" in name])
     assert said[said.columns[-1 - proba.width]].to_list() == label.ravel().tolist()
     np.testing.assert_allclose(probabilities, proba.to_numpy(), atol=1e-5)
+    assert command("export", tmp_path / "a", tmp_path / "a.py").returncode == 0
+    module = {}
+    exec((tmp_path / "a.py").read_text("utf-8"), module)
+    rows = zip(*(columns[name].tolist() for name in module["INPUTS"]), strict=True)
+    found = [module["probabilities"](row) for row in rows]
+    np.testing.assert_allclose(found, proba.to_numpy(), atol=1e-5)
 
 
 def test_complexity_counts_parameters_multiplications_and_bytes():
