@@ -94,8 +94,9 @@ class QuadraticNetworkEstimator(FittedAttributes, NetworkParameters):
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n_samples, n_features)
-            The samples.
+        X : array, sparse matrix or Dask collection of shape (n_samples, n_features)
+            The samples. A Dask array or dataframe is fitted on the workers that hold it, by
+            L-BFGS; y and the weights may then be Dask collections, too.
         y : array of shape (n_samples,) or (n_samples, n_outputs)
             The targets: classes, an array of 0 and 1 for multi-label data, or numbers.
         sample_weight : array of shape (n_samples,), default=None

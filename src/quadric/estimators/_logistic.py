@@ -163,8 +163,9 @@ class QuadraticLogisticRegression(ClassPredictions, ClassifierMixin, NeuronAttri
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n_samples, n_features)
-            One row per sample.
+        X : array, sparse matrix or Dask collection of shape (n_samples, n_features)
+            One row per sample. A Dask array or dataframe is fitted on the workers that hold it; y
+            and the weights may then be Dask collections, too.
         y : array of shape (n_samples,)
             The classes.
         sample_weight : array of shape (n_samples,), default=None
