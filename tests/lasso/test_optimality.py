@@ -10,6 +10,7 @@ from tests.support.expanded import (
     dual_value,
     expand,
     optimum,
+    optimum_by_cones,
     problem,
     residual_and_loss,
     violation,
@@ -52,6 +53,20 @@ def test_the_objective_is_that_of_another_solver(loss, hierarchy, seed):
     best = optimum(X, y, loss=loss, alpha=model.alpha_, hierarchy=hierarchy, weight=weight)
     assert model.certificate_.objective == pytest.approx(best, rel=1e-8)
     assert model.certificate_.n_terms == X.shape[1] * (X.shape[1] + 3) // 2
+
+
+@pytest.mark.slow
+@pytest.mark.full
+@pytest.mark.parametrize("seed", range(30))
+def test_the_objective_is_that_of_an_interior_point_method(seed):
+    """Every loss and both hierarchies, with up to 40 inputs."""
+    pytest.importorskip("cvxpy")
+    loss, hierarchy = LOSSES[seed % 3], HIERARCHIES[seed // 3 % 2]
+    X, y = problem(seed, loss, n=(8, 15, 25, 40, 12)[seed % 5], samples=120)
+    model = fitted(X, y, loss, hierarchy, (0.5, 0.2, 0.1)[seed % 3])
+    options = {"loss": loss, "alpha": model.alpha_, "hierarchy": hierarchy}
+    assert model.certificate_.objective == pytest.approx(optimum_by_cones(X, y, **options), 1e-8)
+    assert model.certificate_.kkt_violation <= 1e-6
 
 
 @pytest.mark.parametrize("hierarchy", HIERARCHIES)

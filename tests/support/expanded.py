@@ -3,6 +3,8 @@
 Nothing here uses the code of `quadric.lasso`.
 """
 
+import itertools
+
 import numpy as np
 from scipy.special import expit, logsumexp, softmax
 from sklearn.linear_model import Lasso
@@ -132,3 +134,26 @@ def _accelerated(E, y, groups, loss, alpha, weight, steps=60_000):
             break
     norms = np.sqrt(np.add.reduceat(x[:-1] ** 2, starts))
     return A @ x, float((sizes[:, None] * norms).sum())
+
+
+def optimum_by_cones(X, y, *, loss, alpha, hierarchy):
+    """The smallest objective, by the interior-point method Clarabel of cvxpy."""
+    import cvxpy as cp
+
+    E, terms = expand(X)
+    groups, K = groups_of(terms, hierarchy), 1 if loss != "multinomial" else y.max() + 1
+    v, intercept = cp.Variable((sum(map(len, groups)), K)), cp.Variable((1, K))
+    z = E[:, np.concatenate(groups)] @ v + np.ones((len(y), 1)) @ intercept
+    ends = np.cumsum([0, *map(len, groups)]).tolist()
+    penalty = sum(
+        np.sqrt(b - a) * cp.sum(cp.norm(v[a:b], 2, axis=0)) for a, b in itertools.pairwise(ends)
+    )
+    values = {
+        "squared": lambda: cp.sum_squares(z[:, 0] - y) / 2,
+        "logistic": lambda: cp.sum(cp.logistic(z[:, 0]) - cp.multiply(y, z[:, 0])),
+        "multinomial": lambda: (
+            cp.sum(cp.log_sum_exp(z, axis=1)) - cp.sum(cp.multiply(np.eye(K)[y], z))
+        ),
+    }
+    found = cp.Problem(cp.Minimize(values[loss]() / len(y) + alpha * penalty))
+    return found.solve("CLARABEL", tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
