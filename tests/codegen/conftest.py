@@ -77,7 +77,10 @@ def fitted(name):
         return make_pipeline(StandardScaler(), last).fit(X, y), X
 
 
-ALL = ["iris", "wine", "breast cancer", "hidden wine", "mixed"]
+ALL = [
+    *("iris", "mixed"),
+    *(pytest.param(n, marks=pytest.mark.slow) for n in ("wine", "breast cancer", "hidden wine")),
+]
 LARGE = ["digits", "784-30-10"]
 
 

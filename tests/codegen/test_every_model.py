@@ -31,7 +31,7 @@ def assert_labels(found, wanted, model):
 
 
 @pytest.mark.slow
-@pytest.mark.sample(16)
+@pytest.mark.sample(10)
 @pytest.mark.parametrize("name", MODELS)
 def test_python_computes_what_the_model_predicts(name):
     model, X, values, labels = case(name)
@@ -51,7 +51,7 @@ def texts_of(model):
 
 
 @pytest.mark.slow
-@pytest.mark.sample(8)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("name", MODELS)
 def test_c_and_sql_compute_what_the_model_predicts(name, tmp_path):
     model, X, values, labels = case(name)

@@ -17,7 +17,7 @@ def iris(step):
     return make_pipeline(step, QuadraticLogisticRegression(C=0.1, max_iter=1000)).fit(X, y), X
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("value", [np.nan, -np.inf])
 @pytest.mark.parametrize("step", [StandardScaler(), KBinsDiscretizer(3, encode="ordinal")])
 def test_rows_that_the_model_rejects_get_no_label(value, step, tmp_path):
     model, X = iris(step)
