@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -282,3 +283,14 @@ def test_halves_are_complementary_and_have_each_class():
     np.testing.assert_array_equal(np.sort(np.concatenate([first, second])), np.arange(31))
     counts = np.array([np.bincount(strata[rows]) for rows in (first, second)])
     assert (np.abs(counts[0] - counts[1]) <= 1).all()
+
+
+def test_a_fit_that_stops_too_early_warns(monkeypatch):
+    """The certificate is computed from exact gradients, whatever the solver believes."""
+    X, y = planted()
+    monkeypatch.setattr("quadric.lasso._newton.MOST_STEPS", 1)
+    with pytest.warns(ConvergenceWarning, match="optimality conditions are violated by"):
+        model = SparseQuadraticClassifier(alpha=0.01).fit(X, y > 0.7)
+    assert model.certificate_.kkt_violation > 1e-6
+    monkeypatch.undo()
+    assert SparseQuadraticClassifier(0.01).fit(X, y > 0.7).certificate_.kkt_violation <= 1e-6
