@@ -6,11 +6,22 @@ writes the class scores as quadratic functions. `_radius.py` finds the nearest r
 distances and proven bounds. `_lower_bounds.py` is for networks that do not fold to one layer.
 `_counterfactual.py` finds and verifies counterfactuals within bounds, with the faces of the box in
 `_box_faces.py`. `_row_and_changes.py` writes them into the user's data, and describes them.
-`_flips.py` has the probabilities that noise changes a class.
+`_flips.py` has the probabilities that noise changes a class. `_regions.py` describes boxes, balls
+and ellipsoids of inputs, `_extrema.py` bounds scores and derivatives there, and `_influence.py`
+decides whether a class depends on an input.
 """
 
 from quadric.certify._counterfactual import Counterfactual, counterfactual
+from quadric.certify._extrema import (
+    Extremum,
+    Monotone,
+    ScoreRange,
+    extremum,
+    monotone,
+    score_range,
+)
 from quadric.certify._flips import FlipProbabilities, flip_probability, largest_noise
+from quadric.certify._influence import Influence, depends_on
 from quadric.certify._model_and_rounding import (
     absolute_layers as absolute_layers,
     certified_model as certified_model,
@@ -19,15 +30,27 @@ from quadric.certify._model_and_rounding import (
     view_of_classifier as view_of_classifier,
 )
 from quadric.certify._radius import Radii, radius
+from quadric.certify._regions import Ball, Box, Ellipsoid
 from quadric.certify._row_and_changes import Change
 
 __all__ = [
+    "Ball",
+    "Box",
     "Change",
     "Counterfactual",
+    "Ellipsoid",
+    "Extremum",
     "FlipProbabilities",
+    "Influence",
+    "Monotone",
     "Radii",
+    "ScoreRange",
     "counterfactual",
+    "depends_on",
+    "extremum",
     "flip_probability",
     "largest_noise",
+    "monotone",
     "radius",
+    "score_range",
 ]

@@ -8,7 +8,8 @@ same model.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import combinations, product
+from math import comb
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -25,7 +26,7 @@ from quadric.certify._model_and_rounding import (
 )
 from quadric.certify._radius import Search
 from quadric.certify._row_and_changes import Change, Row, changes_of, in_words, one_row, written
-from quadric.checks import Array, check_choice
+from quadric.checks import Array, check_choice, check_integer
 from quadric.network import Network
 from quadric.utils import one_blas_thread, rounded, rounded_down, visible
 
@@ -37,6 +38,7 @@ MOST_WORK = 1e8  # for visiting faces, in operations
 MOST_STARTS = 8  # candidates from which the local minimizer starts
 MOST_CHOICES = 64  # of integers
 MOST_TRIED = 4096  # combinations of integers, if all of them are tried
+MOST_SETS = 1000  # of inputs that change together
 SAME = 1e-6  # relative difference up to which a distance equals its lower limit
 
 
@@ -112,6 +114,7 @@ def counterfactual(
     weights: Any = None,
     bounds: Mapping[Any, tuple[float | None, float | None]] | None = None,
     integers: Iterable[Any] = (),
+    max_changes: int | None = None,
     units: str = "inputs",
 ) -> Counterfactual:
     """Find the nearest input with another class, or with a given class.
@@ -134,6 +137,10 @@ def counterfactual(
         example, ``{"age": (x["age"], None)}`` if the age can only grow.
     integers : sequence of str or int
         Inputs that can only take integer values.
+    max_changes : int, optional
+        The largest number of inputs that may change. All sets of so many inputs are tried if there
+        are at most 1000. Otherwise, those of the most promising inputs are, and the result is
+        labeled as the best that was found.
     units : {'inputs', 'scaled'}
         As in `radius`.
 
@@ -178,7 +185,13 @@ def counterfactual(
     if wanted == candidates.predicted:
         raise ValueError(f"to must differ from the class of x. The model predicts {to!r} already.")
     with one_blas_thread():
-        found = candidates.whole(free, whole) if whole else candidates.nearest(row.point, free)
+        found = (
+            candidates.within(free, whole)
+            if max_changes is None or max_changes >= len(free)
+            else candidates.sparse(
+                free, whole, check_integer("max_changes", max_changes, at_least=1)
+            )
+        )
     predicted, names, point = labels[candidates.predicted], certified.names, found.point
     if point is None:
         nowhere, none = np.full(len(names), np.nan), bool(np.isinf(found.floor))
@@ -342,6 +355,33 @@ class Candidates:
         if np.isfinite(floor) and scene.best > floor * (1 + SAME):
             floor = max(floor, scene.explore())
         return Found(scene.point, floor, proven)
+
+    def within(self, free: Array, whole: Sequence[int], limit: float = np.inf) -> Found:
+        """A near point that differs from the row only in `free`."""
+        some = [i for i in whole if i in free]
+        return self.whole(free, some) if some else self.nearest(self.row.point, free, limit)
+
+    def sparse(self, free: Array, whole: Sequence[int], count: int) -> Found:
+        """A near point that differs from the row in at most `count` of the coordinates `free`."""
+        ideal = self.within(free, whole)
+        if ideal.point is None:
+            return ideal
+        tried, every = self._promising(free, ideal.point, count)
+        best, limit, floor = None, np.inf, np.inf
+        for some in combinations(tried.tolist(), count):
+            found = self.within(np.array(some), whole, limit)
+            floor = min(floor, found.floor)
+            if found.point is not None and self.length(found.point) < limit:
+                best, limit = found.point, self.length(found.point)
+        return Found(best, floor if every else ideal.floor, ideal.proven)
+
+    def _promising(self, free: Array, ideal: Array, count: int) -> tuple[Array, bool]:
+        """The coordinates whose sets are tried, the strongest first, and whether these are all."""
+        order = np.argsort(-np.abs(ideal - self.row.point)[free] / self.sizes[free], kind="stable")
+        free, most = free[order], len(free)
+        while comb(most, count) > MOST_SETS:
+            most -= 1
+        return free[:most], most == len(free)
 
     def whole(self, free: Array, whole: Sequence[int]) -> Found:
         """A near point whose coordinates in `whole` are integers or unchanged."""

@@ -30,6 +30,7 @@ from quadric.certify._model_and_rounding import (
     CertifiedModel,
     certified_model,
     class_scores,
+    factor_of,
     gamma,
     norm,
     precision_of,
@@ -333,7 +334,9 @@ def _noise_of(
     unit = model.sizes(units)
     if given.ndim == 2 and list(given.shape) == [n, n]:
         free = np.flatnonzero(~held & (np.diag(given) > 0))
-        return free, _factor(given[np.ix_(free, free)] * np.outer(unit[free], unit[free]))
+        return free, factor_of(
+            "noise", given[np.ix_(free, free)] * np.outer(unit[free], unit[free])
+        )
     if given.shape != (n,) or not np.isfinite(given).all() or (given < 0).any():
         raise ValueError(
             f"noise must be a standard deviation, {n} of them, or a covariance of shape "
@@ -344,16 +347,3 @@ def _noise_of(
     if not len(free):
         raise ValueError("noise must be positive for an input that is not fixed. Got none.")
     return free, sizes
-
-
-def _factor(covariance: Array) -> Array:
-    """L with L L' = covariance, which need not have full rank."""
-    if not len(covariance) or not np.isfinite(covariance).all():
-        raise ValueError("noise must be finite, and positive for an input that is not fixed.")
-    scale = np.sqrt(np.diag(covariance))
-    correlation = covariance / np.outer(scale, scale)
-    lam, V = np.linalg.eigh((correlation + correlation.T) / 2)
-    if np.abs(correlation - correlation.T).max() > 1e-12 or lam[0] < -1e-10:
-        raise ValueError("noise must be a symmetric matrix without negative eigenvalues.")
-    kept = lam > 1e-14 * len(lam)
-    return np.asarray(scale[:, None] * V[:, kept] * np.sqrt(lam[kept]))

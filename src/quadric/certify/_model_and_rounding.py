@@ -162,12 +162,19 @@ class Nearest:
         return Nearest(*(array[rows] for array in self.__dict__.values()))
 
 
-def view_of_classifier(model: Any) -> ModelView:
-    """The view of a model; raise ValueError unless it chooses one of several classes."""
+def checked_view(model: Any) -> ModelView:
+    """The view of a model; raise ValueError if a part of it predicts in a way of its own."""
     view = ModelView.of(model, ACCEPTED)
     network = view.network
     for part in (model, view.reader, *view.transformers, view.estimator, network, *network.layers):
         _check_own_predictions(part)
+    return view
+
+
+def view_of_classifier(model: Any) -> ModelView:
+    """The view of a model; raise ValueError unless it chooses one of several classes."""
+    view = checked_view(model)
+    network = view.network
     if not view.chooses_a_class:
         raise ValueError(
             f"model must choose one of several classes. This {view.name} has "
@@ -271,6 +278,19 @@ def steps_of(change: AffineMap, free: Array, sizes: Array) -> AffineMap:
     if change.A.ndim == 1 and len(free) == len(sizes):
         return AffineMap(change.A * sizes, np.zeros(len(change.t)))
     return AffineMap(change.matrix[:, free] * sizes[free], np.zeros(len(change.t)))
+
+
+def factor_of(argument: str, covariance: Array) -> Array:
+    """L with L L' = covariance, which need not have full rank."""
+    if not len(covariance) or not np.isfinite(covariance).all():
+        raise ValueError(f"{argument} must be finite, and positive for an input that is not fixed.")
+    scale = np.sqrt(np.diag(covariance))
+    correlation = covariance / np.outer(scale, scale)
+    lam, V = np.linalg.eigh((correlation + correlation.T) / 2)
+    if np.abs(correlation - correlation.T).max() > 1e-12 or lam[0] < -1e-10:
+        raise ValueError(f"{argument} must be a symmetric matrix without negative eigenvalues.")
+    kept = lam > 1e-14 * len(lam)
+    return np.asarray(scale[:, None] * V[:, kept] * np.sqrt(lam[kept]))
 
 
 # ------------------------------------------------------- rounding errors of the network

@@ -43,9 +43,11 @@ from quadric.explain._explanation import (
 )
 from quadric.explain._scores import (
     NamedScores as NamedScores,
+    class_at as class_at,
     map_to_layer as map_to_layer,
     named_scores as named_scores,
     one_layer_of as one_layer_of,
+    score_name as score_name,
 )
 from quadric.explain._spectrum import (
     Eigenpairs,

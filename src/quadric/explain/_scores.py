@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from quadric.checks import Array
+from quadric.checks import Array, check_integer
 from quadric.convert import view_of_one_layer
-from quadric.explain._explained_layer import ExplainedLayer, two_classes
+from quadric.explain._explained_layer import ExplainedLayer, class_index, two_classes
 from quadric.geometry import AffineMap
 from quadric.models import check_matrices
 
@@ -89,3 +89,24 @@ def named_scores(selected: ExplainedLayer, between: Any = None, target: str = "y
 def _unit(m: int, k: int) -> Array:
     """The weights of the score of class k; with a single output, those of classes 0 and 1."""
     return np.full((1, 1), float(k)) if m == 1 else np.eye(m)[[k]]
+
+
+def class_at(selected: ExplainedLayer, label: Any) -> int:
+    """The index of a class, or of an output of a model without classes."""
+    if selected.is_regression or selected.activation == "exponential":
+        return check_output(label, selected.layer.n_outputs)
+    return class_index(selected, label)
+
+
+def check_output(label: Any, count: int) -> int:
+    """The index of an output, checked."""
+    if check_integer("of", label, at_least=0) >= count:
+        raise ValueError(f"of must be below {count}, the number of outputs. Got {label}.")
+    return int(label)
+
+
+def score_name(selected: ExplainedLayer, named: NamedScores, k: int) -> str:
+    """The name of the score of class or output k."""
+    if len(named.labels) == 1 and selected.view.chooses_a_class:
+        return f"log-odds of {selected.labels[k]}"
+    return named.labels[k]

@@ -24,6 +24,7 @@ __all__ = ["roundings", "watch_compilation"]
 _NAMES = {
     "_announcement": ("watch_compilation",),
     "_block_descent": ("block_descent",),
+    "_box_search": ("minimize_over_box",),
     "_chi_square": ("chi_square_below",),
     "_activations_and_losses": ("apply_elementwise",),
     "_compiling": ("JIT_ALLOWED",),

@@ -28,6 +28,7 @@ from quadric.apps.shell.commands import (
     _explain,
     _export,
     _info,
+    _optimize,
     _playground,
     _plot,
     _predict,
@@ -62,6 +63,11 @@ EXAMPLES: dict[Callable[..., Any], list[str]] = {
     _certify.certify: [
         "quadric certify iris.quadric test.csv -o radii.csv --plot curve.png",
         "quadric certify iris.quadric test.csv --units scaled --min-radius 0.1",
+        "quadric certify iris.quadric test.csv --noise 0.1",
+    ],
+    _optimize.optimize: [
+        "quadric optimize yield.quadric runs.csv --maximize --fixed catalyst=B",
+        "quadric optimize yield.quadric runs.csv --minimize --within bounds.csv",
     ],
     _plot.plot: [
         "quadric plot iris.quadric iris.csv --inputs petal_length,petal_width",

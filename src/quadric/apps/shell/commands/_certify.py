@@ -57,6 +57,13 @@ def certify(
         list[str] | None,
         typer.Option(help="Inputs that cannot change; may be repeated. Categories never change."),
     ] = None,
+    noise: Annotated[
+        float | None,
+        typer.Option(
+            help="Also compute the probability that normal noise with this standard deviation, in "
+            "--units, changes the predicted class."
+        ),
+    ] = None,
     fragile: Annotated[
         int, typer.Option(min=0, help="Number of rows with the smallest radii to print.")
     ] = 5,
@@ -81,6 +88,7 @@ def certify(
             f"--units must be 'inputs' or 'scaled'. Got {units!r}.": (
                 units not in ("inputs", "scaled")
             ),
+            f"--noise must be positive. Got {noise}.": noise is not None and not noise > 0,
             "--keep and --raw-csv need a file for the radii: -o radii.csv.": (
                 output is None and (keep or raw_csv)
             ),
@@ -98,13 +106,17 @@ def certify(
         kept = column_names(keep, source.columns)
         tables.check_columns(kept, source.columns)
         with progress_bar("Certifying") as report:
-            found = tables.certify_table(opened, units=units, fixed=numbers, progress=report)
+            found = tables.certify_table(
+                opened, units=units, fixed=numbers, noise=noise, progress=report
+            )
         if output is not None:
             found.write(output, source.read().select(kept), min_radius, raw_csv=raw_csv)
         if picture is not None:
             _draw(found, picture)
     notes = opened.notes + found.notes()
-    summary = {"units": units} | found.summary(min_radius, fragile)
+    summary = {"units": units, **({} if noise is None else {"noise": noise})} | found.summary(
+        min_radius, fragile
+    )
     if as_json:
         print_json(summary | {"output": None if output is None else str(output), "notes": notes})
         return
@@ -135,6 +147,22 @@ def _print(summary: dict[str, Any]) -> None:
         change = "" if row["becomes"] is None else f", becomes {row['becomes']}"
         print_line(
             f"  row {row['row']}: {row['predicted']}, radius {rounded_down(row['radius'])}{change}"
+        )
+
+    if "noisy" in summary:
+        _print_noise(summary, unit)
+
+
+def _print_noise(summary: dict[str, Any], unit: str) -> None:
+    mean, error = summary["mean_flip_probability"], summary["largest_flip_error"]
+    print_line(
+        f"Noise with standard deviation {rounded(summary['noise'])} in {unit} changes the class "
+        f"with a mean probability of {100 * mean:.2f} % (errors at most {error:.0e})."
+    )
+    for row in summary["noisy"]:
+        print_line(
+            f"  row {row['row']}: {row['predicted']}, {100 * row['probability']:.2f} %, "
+            f"most likely to become {row['becomes']}"
         )
 
 

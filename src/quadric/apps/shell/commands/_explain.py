@@ -157,9 +157,10 @@ def _print_row(opened: "tables.OpenedModel", number: int, as_json: bool) -> None
     if opened.source is None:
         fail("--row needs a table: quadric explain MODEL DATA --row 17.")
     if opened.table[0].task != "classification" or len(opened.view.folded.layers) > 1:
-        _print_effects(tables.effects_of_row(opened, number), as_json)
+        effects = tables.effects_of_row(opened, number)
+        _print_effects(effects | _contributions(opened, number), as_json)
         return
-    found = tables.nearest_classes(opened, number, MOST_CLASSES)
+    found = tables.nearest_classes(opened, number, MOST_CLASSES) | _contributions(opened, number)
     others = len(opened.view.labels) - 1
     if others > MOST_CLASSES:
         print_notes([f"Only {MOST_CLASSES} of the {others} other classes are shown."])
@@ -171,6 +172,34 @@ def _print_row(opened: "tables.OpenedModel", number: int, as_json: bool) -> None
     for nearest in found["counterfactuals"]:
         nothing = f"{nearest['to']}: no such input was found"
         print_line(f"  {nearest['text'] if nearest['changes'] else nothing}")
+    _print_contributions(found)
+
+
+def _contributions(opened: "tables.OpenedModel", number: int) -> dict[str, Any]:
+    """The contributions of the inputs under one name, or nothing."""
+    found = tables.contributions_of_row(opened, number)
+    return {"contributions": found} if found else {}
+
+
+def _print_contributions(found: dict[str, Any]) -> None:
+    """Print what each input contributes to the score of a row."""
+    if "contributions" not in found:
+        return
+    given = found["contributions"]
+    print_line(
+        f"{visible(given['score'])}: {rounded(given['value'])}, and {rounded(given['base'])} on "
+        "average over the table. The difference, divided among the inputs (Shapley values):"
+    )
+    shown = given["inputs"][:MOST_EFFECTS]
+    columns = (Column(name, justify="right") for name in ("this row", "contribution"))
+    lines = [
+        [visible(one["input"]), _written(one["value"]), f"{one['contribution']:+.4g}"]
+        for one in shown
+    ]
+    print_table(Table("input", *columns), lines)
+    if len(given["inputs"]) > len(shown):
+        others = counted(len(given["inputs"]) - len(shown), "other input")
+        print_line(f"({others}; --json lists all)")
 
 
 def _print_radius(found: dict[str, Any]) -> None:
@@ -213,6 +242,7 @@ def _print_effects(found: dict[str, Any], as_json: bool) -> None:
     if len(found["effects"]) > len(effects):
         others = counted(len(found["effects"]) - len(effects), "other input")
         print_line(f"({others}; --json lists all)")
+    _print_contributions(found)
 
 
 def _written(value: Any) -> str:

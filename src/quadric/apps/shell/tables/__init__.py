@@ -25,9 +25,11 @@ if TYPE_CHECKING:
         train_on_cluster as train_on_cluster,
     )
     from quadric.apps.shell.tables._one_row import (
+        contributions_of_row as contributions_of_row,
         effects_of_row as effects_of_row,
         nearest_classes as nearest_classes,
     )
+    from quadric.apps.shell.tables._optimum import optimum as optimum
     from quadric.apps.shell.tables._options import (
         ColumnOptions,
         Settings,
@@ -81,12 +83,14 @@ _HOMES = {
     "certify_table": "_prediction",
     "check_columns": "_options",
     "checkpoint_path": "_streaming",
+    "contributions_of_row": "_one_row",
     "effects_of_row": "_one_row",
     "evaluate_table": "_held_out",
     "is_pattern": "_options",
     "is_stdin": "_options",
     "nearest_classes": "_one_row",
     "open_table": "_source",
+    "optimum": "_optimum",
     "plain_stem": "_options",
     "predict": "_prediction",
     "predict_on_cluster": "_on_cluster",

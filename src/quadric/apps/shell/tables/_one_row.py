@@ -9,6 +9,7 @@ from quadric.apps.shell.tables._saved_model import OpenedModel, TableNetwork
 from quadric.apps.shell.tables._schema import check_inputs, features, predictable_rows
 from quadric.certify import counterfactual, radius
 from quadric.errors import TableError
+from quadric.explain import attribute
 from quadric.models import typical_text
 
 
@@ -128,6 +129,52 @@ def effects_of_row(opened: OpenedModel, number: int) -> dict[str, Any]:
         "effects": sorted(effects, key=lambda one: -abs(one["change"])),
         **_certificate(opened, x),
     }
+
+
+def contributions_of_row(opened: OpenedModel, number: int) -> dict[str, Any]:
+    """Return what each input contributes to the score of one row, compared with the whole table.
+
+    Parameters
+    ----------
+    opened : OpenedModel
+        A model with a table.
+    number : int
+        The number of the row, counted from 1.
+
+    Returns
+    -------
+    dict
+        The Shapley values as JSON values, the largest first; empty if the model does not fold to
+        one layer, or if values are missing. With more than two classes, they belong to the score
+        of the predicted class.
+    """
+    X, x = _row_of(opened, number)
+    try:
+        found = attribute(opened.model, x, X, target=opened.target)
+    except (ValueError, TypeError, MemoryError):
+        return {}
+    k = 0
+    if len(found.scores) > 1 and opened.view.classes is not None:
+        k = opened.view.labels.tolist().index(opened.model.predict(x)[0])
+    values, base = found.of(k)
+    order = np.argsort(-np.abs(values[0]), kind="stable").tolist()
+    return {
+        "score": found.scores[k],
+        "base": base,
+        "value": base + float(values[0].sum()),
+        "inputs": [
+            {
+                "input": found.names[i],
+                "value": _json(found.data[0][i]),
+                "contribution": values[0][i],
+            }
+            for i in order
+        ],
+    }
+
+
+def _json(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _certificate(opened: OpenedModel, x: pl.DataFrame) -> dict[str, Any]:

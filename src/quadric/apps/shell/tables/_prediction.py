@@ -40,7 +40,7 @@ from quadric.models import ModelView, classes_of
 from quadric.utils import counted, listed, replacing, rounded, visible
 
 if TYPE_CHECKING:
-    from quadric.certify import Radii
+    from quadric.certify import FlipProbabilities, Radii
 
 NUMBERS_AT_ONCE = 2**24  # maximum number of entries in the dense input matrix of one batch
 TEXTS: dict[str, Callable[[float], str]] = {
@@ -50,7 +50,13 @@ TEXTS: dict[str, Callable[[float], str]] = {
 }
 SHARES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9)  # quantiles of the radii that the summary shows
 OUTSIDE = "outside_range"  # column with the names of inputs outside the range in training
-RESULTS = ("radius", "distance", "becomes")  # columns that are written after the predictions
+RESULTS = (
+    "radius",
+    "distance",
+    "becomes",
+    "flip_probability",
+    "flip_error",
+)  # columns that are written after the predictions
 FORMULA = r"\A[=+\-@\t\r\n]"
 NUMBER = r"\A[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\z"
 UNKNOWN = {  # how an unknown category is encoded
@@ -344,6 +350,8 @@ class CertifiedTable:
         The true classes of the rows with a known class.
     target : str
         The name of the column of predictions.
+    flips : FlipProbabilities or None
+        The probabilities that noise changes the predicted classes.
     """
 
     radii: "Radii"
@@ -352,6 +360,7 @@ class CertifiedTable:
     known: Array
     truth: Array
     target: str
+    flips: "FlipProbabilities | None" = None
 
     @property
     def labeled(self) -> "tuple[Radii, Array | None]":
@@ -389,6 +398,9 @@ class CertifiedTable:
             "distance": [None if np.isnan(d) else d for d in radii.distance.tolist()],
             "becomes": radii.becomes.tolist(),
         }
+        if self.flips is not None:
+            results["flip_probability"] = self.flips.probability.tolist()
+            results["flip_error"] = self.flips.error.tolist()
         every = pl.DataFrame({"": np.arange(self.count)})
         rows = every.join(pl.DataFrame(results), on="", how="left", maintain_order="left")
         write_batches(path, [pl.concat([kept, rows.drop("")], how="horizontal")], raw_csv=raw_csv)
@@ -428,6 +440,27 @@ class CertifiedTable:
                 }
                 for i in order
             ],
+            **({} if self.flips is None else self._noise_summary(fragile)),
+        }
+
+    def _noise_summary(self, fragile: int) -> dict[str, Any]:
+        """Return the mean probability of a change by noise, and the rows with the largest ones."""
+        flips = self.flips
+        assert flips is not None
+        order = np.argsort(-flips.probability, kind="stable")[:fragile]
+        return {
+            "mean_flip_probability": float(flips.probability.mean()),
+            "largest_flip_error": float(flips.error.max()),
+            "noisy": [
+                {
+                    "row": int(self.numbers[i]),
+                    "predicted": flips.predicted[i].item(),
+                    "becomes": flips.likely[i].item(),
+                    "probability": float(flips.probability[i]),
+                    "error": float(flips.error[i]),
+                }
+                for i in order
+            ],
         }
 
     def notes(self) -> list[str]:
@@ -448,6 +481,7 @@ def certify_table(
     *,
     units: str,
     fixed: Iterable[Any],
+    noise: float | None = None,
     progress: Callable[[float, float, str], object],
 ) -> CertifiedTable:
     """Compute the certified radius of every row for which the model makes a prediction.
@@ -458,6 +492,9 @@ def certify_table(
         A model with a table.
     units, fixed, progress : str, sequence and callable
         As in `quadric.certify.radius`.
+    noise : float, optional
+        The standard deviation of noise. The probabilities that it changes the predicted classes
+        are computed as well.
 
     Returns
     -------
@@ -482,11 +519,14 @@ def certify_table(
     y, present = np.empty(0), np.zeros(len(frame), dtype=bool)
     if opened.labeled and schema.target in source.columns:
         y, present = labels(schema, frame)
-    from quadric.certify import radius  # predictions do not need it
+    from quadric.certify import flip_probability, radius  # predictions do not need it
 
-    radii = radius(model, X.filter(kept), units=units, fixed=fixed, progress=progress)
+    options: dict[str, Any] = {"units": units, "fixed": fixed, "progress": progress}
+    radii = radius(model, X.filter(kept), **options)
+    flips = None if noise is None else flip_probability(model, X.filter(kept), noise, **options)
     numbers, truth = 1 + np.flatnonzero(kept), y[kept[present]]
-    return CertifiedTable(radii, numbers, len(frame), present[kept], truth, schema.target)
+    known = present[kept]
+    return CertifiedTable(radii, numbers, len(frame), known, truth, schema.target, flips)
 
 
 # ------------------------------------------------------------------------------- writing
