@@ -25,7 +25,15 @@ from quadric.certify._model_and_rounding import (
     view_of_classifier,
 )
 from quadric.certify._radius import Search
-from quadric.certify._row_and_changes import Change, Row, changes_of, in_words, one_row, written
+from quadric.certify._row_and_changes import (
+    Change,
+    Row,
+    changes_of,
+    in_words,
+    one_row,
+    set_bounds,
+    weights_of_inputs,
+)
 from quadric.checks import Array, check_choice, check_integer
 from quadric.network import Network
 from quadric.utils import one_blas_thread, rounded, rounded_down, visible
@@ -173,8 +181,8 @@ def counterfactual(
     view, x = given.after_reading, given.read(one_row(x, named=given.input_names is not None))
     certified, labels = certified_model(view, x), view.labels
     scores, row = kept_scores(certified), Row(certified, x)
-    sizes = certified.sizes(units) / _weights(certified, weights)
-    _set_bounds(row, bounds)
+    sizes = certified.sizes(units) / weights_of_inputs(certified, weights)
+    set_bounds(row, bounds)
     free = np.flatnonzero(~certified.held_inputs(fixed) & (row.low < row.high))
     whole = [i for i in certified.indices("integers", integers) if i in free]
     known = labels.tolist()
@@ -210,34 +218,6 @@ def counterfactual(
         names,
         to,
     )
-
-
-def _weights(model: CertifiedModel, weights: Any) -> Array:
-    """The weights as an array; 1 for inputs that are not named."""
-    found = np.ones(len(model.names))
-    if isinstance(weights, Mapping):
-        for name, value in weights.items():
-            found[model.index("weights", name)] = value
-    elif weights is not None:
-        found = np.asarray(weights, dtype=float)
-    if found.shape != (len(model.names),) or not (np.isfinite(found) & (found > 0)).all():
-        raise ValueError(
-            f"weights must be {len(model.names)} positive numbers. To hold an input, use fixed."
-        )
-    return found
-
-
-def _set_bounds(row: Row, bounds: Mapping[Any, tuple[float | None, float | None]] | None) -> None:
-    """Set the lower and upper limits of the inputs."""
-    for name, (least, most) in (bounds or {}).items():
-        i = row.model.index("bounds", name)
-        low, high = -np.inf if least is None else least, np.inf if most is None else most
-        if not low <= row.point[i] <= high:
-            raise ValueError(
-                f"bounds must contain x. {row.model.names[i]} is {written(row.point[i])}, which "
-                f"is not between {written(low)} and {written(high)}."
-            )
-        row.low[i], row.high[i] = low, high
 
 
 # ------------------------------------------------------------- kept for further calls

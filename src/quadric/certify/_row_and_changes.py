@@ -1,7 +1,7 @@
 """One row of the user's data, copies of it with other values, and their changes in words."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -129,6 +129,34 @@ def one_row(x: Any, *, named: bool) -> Any:
             f"Got shape {tuple(rows.shape)}; pass X[[i]]."
         )
     return rows
+
+
+def weights_of_inputs(model: CertifiedModel, weights: Any) -> Array:
+    """The weights as an array; 1 for inputs that are not named."""
+    found = np.ones(len(model.names))
+    if isinstance(weights, Mapping):
+        for name, value in weights.items():
+            found[model.index("weights", name)] = value
+    elif weights is not None:
+        found = np.asarray(weights, dtype=float)
+    if found.shape != (len(model.names),) or not (np.isfinite(found) & (found > 0)).all():
+        raise ValueError(
+            f"weights must be {len(model.names)} positive numbers. To hold an input, use fixed."
+        )
+    return found
+
+
+def set_bounds(row: Row, bounds: Mapping[Any, tuple[float | None, float | None]] | None) -> None:
+    """Set the lower and upper limits of the inputs."""
+    for name, (least, most) in (bounds or {}).items():
+        i = row.model.index("bounds", name)
+        low, high = -np.inf if least is None else least, np.inf if most is None else most
+        if not low <= row.point[i] <= high:
+            raise ValueError(
+                f"bounds must contain x. {row.model.names[i]} is {written(row.point[i])}, which "
+                f"is not between {written(low)} and {written(high)}."
+            )
+        row.low[i], row.high[i] = low, high
 
 
 # --------------------------------------------------------------------- changes in words

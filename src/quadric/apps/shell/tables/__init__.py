@@ -14,6 +14,10 @@ from quadric.utils import require
 require("polars", extra="cli", by="quadric.apps.shell.tables")
 
 if TYPE_CHECKING:
+    from quadric.apps.shell.tables._certification import (
+        CertifiedTable as CertifiedTable,
+        certify_table as certify_table,
+    )
     from quadric.apps.shell.tables._evaluation import (
         MODEL as MODEL,
         Evaluation,
@@ -43,9 +47,7 @@ if TYPE_CHECKING:
         split_names as split_names,
     )
     from quadric.apps.shell.tables._prediction import (
-        CertifiedTable as CertifiedTable,
         Predicted,
-        certify_table as certify_table,
         predict,
         write_rows as write_rows,
     )
@@ -65,7 +67,7 @@ if TYPE_CHECKING:
 # Polars and scikit-learn are imported.
 _HOMES = {
     "MODEL": "_evaluation",
-    "CertifiedTable": "_prediction",
+    "CertifiedTable": "_certification",
     "CheapestThreshold": "_threshold",
     "Checkpoint": "_streaming",
     "ColumnOptions": "_options",
@@ -80,7 +82,7 @@ _HOMES = {
     "TableNetwork": "_saved_model",
     "TestTable": "_held_out",
     "Trained": "_training",
-    "certify_table": "_prediction",
+    "certify_table": "_certification",
     "check_columns": "_options",
     "checkpoint_path": "_streaming",
     "contributions_of_row": "_one_row",
