@@ -81,3 +81,12 @@ def test_models_without_a_proof_are_refused():
 def test_arguments_are_checked(wrong, message):
     with pytest.raises(ValueError, match=message):
         generate(fitted("iris")[0], **wrong)
+
+
+@pytest.mark.parametrize(("unit", "problem"), [(1e-30, "too small"), (1e36, "too large")])
+def test_numbers_that_do_not_fit_into_integers_are_refused(unit, problem):
+    X, y = load_iris(return_X_y=True)
+    model = make_pipeline(StandardScaler(), QuadraticLogisticRegression(C=0.1, max_iter=1000))
+    with pytest.raises(ValueError, match=f"{problem} for integers"):
+        generate(model.fit(X * unit, y), "c", X=X * unit, arithmetic="int32")
+    assert "proven" in generate(model, "c", X=X * unit, arithmetic="float")

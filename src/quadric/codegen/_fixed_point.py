@@ -48,7 +48,9 @@ def bits(size: float) -> int:
 
 def fitting(size: float, most: int = STORED) -> int:
     """The largest shift for which numbers of this size stay below 2^most."""
-    return max(-FARTHEST, min(FARTHEST, most - bits(size)))
+    if most - bits(size) < -FARTHEST:
+        raise NotProvenError("the numbers are too large for integers.")
+    return min(FARTHEST, most - bits(size))
 
 
 def quantized(values: Any, shift: int) -> tuple[Array, Array]:
@@ -90,7 +92,10 @@ class Integers:
         """The shift of an input."""
         column = self.box[i]
         assert column is not None
-        return fitting(max(abs(column.low), abs(column.high)))
+        size = max(abs(column.low), abs(column.high))
+        if 0 < size < 2.0 ** (STORED - FARTHEST):
+            raise NotProvenError("inputs are too small for integers; measure them in other units.")
+        return fitting(size)
 
     # ---- expressions
 
