@@ -1,6 +1,6 @@
 """Times of the questions to a model: attributions, flip probabilities and extrema.
 
-python -m benchmarks.questions [attributions]
+python -m benchmarks.questions [attributions | flips | boxes]
 
 Prints one line per measurement, and ratios to the strongest alternative in the same run.
 """
@@ -11,6 +11,7 @@ import time
 import numpy as np
 
 from quadric import Network
+from quadric.certify import Box, extremum, flip_probability
 from quadric.core import Quadratic
 from quadric.explain import attribute
 
@@ -46,7 +47,36 @@ def attributions(rows: int = 1000, n: int = 20, background: int = 100) -> None:
     )
 
 
-MEASURES = {"attributions": attributions}
+def flips(rows: int = 10_000, n: int = 20) -> None:
+    """Probabilities that noise of several levels changes one of two classes."""
+    network, X = random_network(n), np.random.default_rng(1).normal(size=(rows, n))
+    flip_probability(network, X[:2], 0.1)
+    for level in (0.01, 0.1, 1.0):
+        start = time.perf_counter()
+        found = flip_probability(network, X, level)
+        seconds = time.perf_counter() - start
+        print(
+            f"flips: {rows} rows, {n} inputs, noise {level}: {seconds:.2f} s, "
+            f"largest error {found.error.max():.1e}"
+        )
+
+
+def boxes(count: int = 50, n: int = 20) -> None:
+    """Maxima of random indefinite functions over boxes."""
+    extremum(random_network(2), Box(-np.ones(2), np.ones(2)))
+    seconds, gaps = [], []
+    for seed in range(count):
+        network = random_network(n, seed)
+        start = time.perf_counter()
+        gaps.append(extremum(network, Box(-np.ones(n), np.ones(n))).gap)
+        seconds.append(time.perf_counter() - start)
+    print(
+        f"boxes: {count} problems, {n} inputs: median {np.median(seconds):.2f} s, longest "
+        f"{max(seconds):.2f} s, largest gap {max(gaps):.0e}"
+    )
+
+
+MEASURES = {"attributions": attributions, "flips": flips, "boxes": boxes}
 
 
 def main(names: list[str]) -> None:

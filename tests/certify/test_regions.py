@@ -102,7 +102,8 @@ def check_ball(seed):
     turned = one_score(inverse.T @ Q @ inverse, inverse.T @ w, 0.0)
     found = extremum(turned, Ellipsoid(np.zeros(len(w)), L @ L.T, r), sense="minimum")
     assert abs(found.value - expected) <= 1e-6 * scale
-    assert found.gap <= 1e-6
+    # the rounding errors of the scores grow with the condition of the ellipsoid
+    assert found.gap <= max(1e-6, 1e-13 * np.linalg.cond(L) ** 2)
 
 
 @pytest.mark.parametrize("seed", range(12))

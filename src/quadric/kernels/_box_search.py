@@ -326,7 +326,7 @@ def minimize_over_box(F, g, A, starts, gap, unit, most, found, y):
             continue
         # D has a part that does not shrink with the node, so wide coordinates come first
         wide = (high - low)[free]
-        gains = D * (1.0 - t * t) * wide * wide
+        gains = D * (1.001 - t * t) * wide * wide
         for a in range(f):
             if A[free[a], free[a]] < 0.0:
                 gains[a] *= ENDS
