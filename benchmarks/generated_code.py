@@ -88,13 +88,13 @@ def start_up(command, folder):
 
 def in_c(text, folder, n, m, call, real="double", convert="row[i]"):
     """Return bytes of object code, microseconds per row, and start-up in milliseconds."""
-    (folder / "model.h").write_text(text, "utf-8")
+    (folder / "model.h").write_text(text, encoding="utf-8")
     main = C_MAIN.format(n=n, m=m, call=call, real=real, convert=convert)
-    (folder / "main.c").write_text(main, "utf-8")
+    (folder / "main.c").write_text(main, encoding="utf-8")
     compile_ = ["gcc", "-std=c99", "-O2", "-w", "main.c", "-o", "main", "-lm"]
     subprocess.run(compile_, cwd=folder, check=True)
     empty = '#include "model.h"\n'
-    (folder / "only.c").write_text(empty, "utf-8")
+    (folder / "only.c").write_text(empty, encoding="utf-8")
     api = ["-DMODEL_API="] if "MODEL_API" in text else []
     only = ["gcc", "-std=c99", "-O2", "-w", *api, "-c", "only.c"]
     subprocess.run(only, cwd=folder, check=True)
@@ -110,8 +110,8 @@ def in_c(text, folder, n, m, call, real="double", convert="row[i]"):
 
 
 def in_javascript(text, folder):
-    (folder / "model.mjs").write_text(text, "utf-8")
-    (folder / "main.mjs").write_text(JS_MAIN, "utf-8")
+    (folder / "model.mjs").write_text(text, encoding="utf-8")
+    (folder / "main.mjs").write_text(JS_MAIN, encoding="utf-8")
     run = ["node", "main.mjs", "20"]
     out = subprocess.run(run, cwd=folder, capture_output=True, check=True)
     return len(text), float(out.stdout), start_up(["node", "main.mjs"], folder)
@@ -129,7 +129,7 @@ def per_row(function, rows):
 
 
 def in_python(text, folder, X):
-    (folder / "model.py").write_text(text, "utf-8")
+    (folder / "model.py").write_text(text, encoding="utf-8")
     module = {}
     exec(text, module)
     each = per_row(module.get("probabilities", module.get("values")), X.tolist())
@@ -169,7 +169,7 @@ def main() -> None:
 
 def measure(name, model, plain, rows, X, folder, n, m):
     rows.astype(float).tofile(folder / "rows.bin")
-    (folder / "rows.json").write_text(str(rows.tolist()), "utf-8")
+    (folder / "rows.json").write_text(str(rows.tolist()), encoding="utf-8")
     kind = "values" if isinstance(model, Network) else "probabilities"
     call = f"model_{kind}(rows[r], p);"
     text = generate(model, "c")
