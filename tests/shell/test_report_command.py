@@ -56,7 +56,7 @@ def test_the_page_is_complete_and_loads_nothing(place, tmp_path):
     assert result.returncode == 0, result.stderr
     assert f"Report: {path}" in result.stdout
     text, pictures = read(path)
-    assert pictures == 6  # the dependence is there twice, once for narrow screens
+    assert pictures == 10  # the dependence and two rows are there twice, also for narrow screens
     for part in (
         'name="viewport"',
         "@media print",
@@ -68,6 +68,10 @@ def test_the_page_is_complete_and_loads_nothing(place, tmp_path):
         '<th scope="col">z(setosa) = ',
         "quadric explain --all lists them",
         "Importances",
+        "Contributions of the inputs",
+        "Means of absolute values over 150 rows. The bars are averages over the scores.",
+        "petal_length × petal_width",
+        "Typical row that is predicted as ",
         "Boundaries",
         "Dependence and interactions",
         "Least certain rows",
@@ -194,6 +198,7 @@ def test_numbers_of_money_are_written_in_full_and_the_network_has_importances(tm
     for printed in (result.stdout, re.sub(r"data:image[^\"]*", "", text)):
         assert re.search(r"\d\d\d? \d\d\d", printed)
         assert not re.search(r"\d\.\d*e\+", printed)
+    assert "No contributions of the inputs: the model folds to 2 layers, so its" in text
     assert "Importances: shares of the mean absolute change of the prediction" in text
     bars = re.findall(r'<i class="total" style="width: ([\d.]+)%"></i>', text)
     assert sum(map(float, bars)) == pytest.approx(100, abs=0.2)

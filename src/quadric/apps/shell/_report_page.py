@@ -13,6 +13,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from quadric import files
+from quadric.apps.shell._report_contributions import Contributions, contributions_of
 from quadric.apps.shell.commands._console import as_options, print_notes
 from quadric.apps.shell.commands._inputs import inputs_and_labels, open_model
 from quadric.apps.shell.commands._plot import figure_bytes, model_figure
@@ -80,6 +81,7 @@ def write_report(
     first = ("accuracy", "ROC AUC") if schema.classes else ("R²", "MAE")  # at the top of the page
     explanation, why_not = _explained(model, points[0], schema)
     importances = [] if explanation is None else explanation.importances
+    contributions, why_left_out = contributions_of(opened, points[0], MOST_DRAWN)
     important = [one.name for one in importances if one.name in schema.names]
     template = Path(__file__).with_name("report.html").read_text(encoding="utf-8")
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
@@ -99,7 +101,12 @@ def write_report(
         explanation=explanation,
         importances=importances[:15],
         parts=_parts(importances),
-        contents=_contents(bool(schema.classes), bool(remarks), bool(importances)),
+        contributions=contributions,
+        waterfalls=_waterfalls(contributions),
+        why_left_out=why_left_out,
+        contents=_contents(
+            bool(schema.classes), bool(remarks), bool(importances), contributions is not None
+        ),
         why_not=why_not,
         as_options=as_options,
         figures=_figures(model, points, found, schema),
@@ -126,7 +133,7 @@ def _frequencies(model: Any) -> str:
     )
 
 
-def _contents(of_classes: bool, remarked: bool, ranked: bool) -> dict[str, str]:
+def _contents(of_classes: bool, remarked: bool, ranked: bool, divided: bool) -> dict[str, str]:
     """Return the titles of the sections by the ids of their headings, in order."""
     titles = {
         "remarks": "Remarks" if remarked else "",
@@ -136,6 +143,7 @@ def _contents(of_classes: bool, remarked: bool, ranked: bool) -> dict[str, str]:
         "residuals": "" if of_classes else "Predictions and residuals",
         "equation": "Equation",
         "importances": "Importances" if ranked else "",
+        "contributions": "Contributions of the inputs" if divided else "",
         "boundaries": "Boundaries" if of_classes else "",
         "surface": "" if of_classes else "Surface",
         "dependence": "Dependence and interactions",
@@ -290,6 +298,18 @@ def _figures(
     else:
         drawn["residuals"] = _attempt(residuals_figure, found.predicted, found.truth, schema.target)
     return drawn
+
+
+def _waterfalls(contributions: Contributions | None) -> list[dict[str, str]]:
+    """Return a figure for each typical row, with a narrow version for phones."""
+    figures = []
+    for row in contributions.rows if contributions else ():
+        assert contributions is not None
+        drawn = _attempt(contributions.waterfall, row)
+        narrow = _attempt(contributions.waterfall, row, width=4.0).get("image", "")
+        texts = {"title": row.title, "caption": contributions.caption(row)}
+        figures.append({**texts, **drawn, "narrow": narrow})
+    return figures
 
 
 def _attempt(draw: Callable[..., Figure], *arguments: Any, **options: Any) -> dict[str, str]:

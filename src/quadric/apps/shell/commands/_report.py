@@ -34,8 +34,8 @@ def report(
 ) -> None:
     """Write a self-contained HTML page about a model and its scores on a table.
 
-    The page contains the scores with baselines and intervals, figures, the equation, the least
-    certain rows, the columns, and how to use the model.
+    The page contains the scores with baselines and intervals, figures, the equation, the
+    contributions of the inputs, the least certain rows, the columns, and how to use the model.
     """
     path = output_path(output or Path(model.name).with_suffix(".html"), inputs=[model, data])
     check_exists(model, data)
