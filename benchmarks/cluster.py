@@ -86,13 +86,17 @@ class Workers:
     @property
     def peaks(self) -> list[float]:
         """The largest resident size of each worker, in GB."""
-        texts = [Path(f"/proc/{one.pid}/status").read_text(encoding="utf-8") for one in self._started[1:]]
+        texts = [
+            Path(f"/proc/{one.pid}/status").read_text(encoding="utf-8") for one in self._started[1:]
+        ]
         return [int(re.findall(r"VmHWM:\s+(\d+)", text)[0]) * 1024 / 1e9 for text in texts]
 
     @property
     def busy(self) -> float:
         """The CPU seconds of the busiest worker since it started."""
-        texts = [Path(f"/proc/{one.pid}/stat").read_text(encoding="utf-8") for one in self._started[1:]]
+        texts = [
+            Path(f"/proc/{one.pid}/stat").read_text(encoding="utf-8") for one in self._started[1:]
+        ]
         ticks = [text.rpartition(")")[2].split()[11:13] for text in texts]
         return max(int(user) + int(system) for user, system in ticks) / os.sysconf("SC_CLK_TCK")
 
