@@ -274,20 +274,20 @@ class Bounds:
         a, b = map(self.at, one.arguments)
         low, high = a.low - b.high, a.high - b.low
         error = a.error + b.error
-        return self._rounded(Interval(low, high, error))
+        return rounded(Interval(low, high, error), self.arithmetic)
 
     def sum(self, one: Expression) -> Interval:
-        terms = list(map(self.at, one.arguments))
-        error, n = sum(term.error for term in terms), len(terms)
-        size = sum(term.reach for term in terms)
-        low, high = sum(term.low for term in terms), sum(term.high for term in terms)
-        return Interval(low, high, (error + relative_error(n * self.arithmetic.u) * size) * SLACK)
+        first, *others = terms = list(map(self.at, one.arguments))
+        low, high, error = first.low, first.high, first.error
+        for term in others:  # from left to right, with one rounding each
+            low, high, error = low + term.low, high + term.high, error + term.error
+            error += self.arithmetic.u * Interval(low, high, error).reach
+        own = len(terms) * EPS * sum(term.size for term in terms)  # roundings of the ends
+        return Interval(low - own, high + own, error * SLACK)
 
     def product(self, one: Expression) -> Interval:
         a, b = map(self.at, one.arguments)
-        ends = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]
-        error = a.size * b.error + b.size * a.error + a.error * b.error
-        return self._rounded(Interval(min(ends), max(ends), error))
+        return product(a, b, self.arithmetic)
 
     def choice(self, one: Expression) -> Interval:
         values = [*one.arguments[1::2], one.arguments[-1]]
@@ -296,11 +296,6 @@ class Bounds:
         for interval in found[1:]:
             whole = whole.joined(interval)
         return whole
-
-    def _rounded(self, exact: Interval) -> Interval:
-        """The bounds after one rounding."""
-        error = exact.error + self.arithmetic.u * exact.reach + self.arithmetic.tiny
-        return replace(exact, error=error * SLACK)
 
 
 RULES: dict[str, Callable[[Bounds, Expression], Interval]] = {
@@ -319,41 +314,71 @@ def layer_bounds(
     layer: Layer, inputs: Sequence[Interval], arithmetic: Arithmetic
 ) -> list[Interval]:
     """Bounds for the outputs of a layer."""
+    if isinstance(layer, Quadratic):
+        found = _quadratic(layer, inputs, arithmetic)
+    else:
+        found = _linear(layer.W, layer.b, inputs, arithmetic)
+    if isinstance(layer, Reduced):
+        first, second = found, _linear(layer.U, layer.c, inputs, arithmetic)
+        found = [product(a, b, arithmetic) for a, b in zip(first, second, strict=True)]
+    return found
+
+
+def product(a: Interval, b: Interval, arithmetic: Arithmetic) -> Interval:
+    """The bounds for a product, after its rounding."""
+    ends = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]
+    error = a.size * b.error + b.size * a.error + a.error * b.error
+    return rounded(Interval(min(ends), max(ends), error), arithmetic)
+
+
+def rounded(exact: Interval, arithmetic: Arithmetic) -> Interval:
+    """The bounds after one rounding."""
+    error = exact.error + arithmetic.u * exact.reach + arithmetic.tiny
+    return replace(exact, error=error * SLACK)
+
+
+def _linear(
+    W: Array, b: Array, inputs: Sequence[Interval], arithmetic: Arithmetic
+) -> list[Interval]:
+    """Bounds for Wx + b, whose products are added to b one after another.
+
+    Each product and each partial sum is rounded once. `partial` has the ranges of the exact partial
+    sums, and the errors before a rounding grow by a factor 1 + u with it.
+    """
+    W, b, u = W.astype(float), b.astype(float), arithmetic.u
+    low, high = np.array([(one.low, one.high) for one in inputs]).T
+    e = np.array([one.error for one in inputs])
+    (_, dW), (_, db) = arithmetic.constant(W), arithmetic.constant(b)
+    far = np.maximum(np.abs(low), np.abs(high)) + e
+    ends = np.stack([W * low, W * high])
+    partial = b[:, None] + np.cumsum([ends.min(axis=0), ends.max(axis=0)], axis=2)
+    terms = np.abs(W) @ e + dW @ far + u * (np.abs(W) + dW) @ far + arithmetic.tiny * len(e)
+    error = db + terms + u * np.abs(partial).max(axis=0).sum(axis=1)
+    error *= (1 + relative_error(len(e) * u)) * SLACK
+    own = (len(e) + 2) * EPS * (np.abs(b) + np.abs(ends).max(axis=0).sum(axis=1))
+    low, high = partial[:, :, -1]
+    return [Interval(*whole) for whole in zip(low - own, high + own, error, strict=True)]
+
+
+def _quadratic(
+    layer: Quadratic, inputs: Sequence[Interval], arithmetic: Arithmetic
+) -> list[Interval]:
+    """Bounds for a quadratic layer, from the absolute values of inputs and parameters."""
     a = np.array([one.size for one in inputs])
     e = np.array([one.error for one in inputs])
-    if isinstance(layer, Reduced):
-        first = _polynomial(layer.W, layer.b, None, a, e, arithmetic)
-        second = _polynomial(layer.U, layer.c, None, a, e, arithmetic)
-        size = first[0] * second[0]
-        error = first[0] * second[1] + second[0] * first[1] + first[1] * second[1]
-        error += arithmetic.u * (size + error) + arithmetic.tiny
-    else:
-        P = monomials(layer) if isinstance(layer, Quadratic) else None
-        size, error = _polynomial(layer.W, layer.b, P, a, e, arithmetic)
-    return [Interval(-s, s, d * SLACK) for s, d in zip(size, error, strict=True)]
-
-
-def _polynomial(
-    W: Array, b: Array, P: Array | None, a: Array, e: Array, arithmetic: Arithmetic
-) -> tuple[Array, Array]:
-    """Bounds on |z| and on its error, for inputs of at most a with errors e."""
     n, far = len(a), a + e
-    W, b = W.astype(float), b.astype(float)
-    (_, dW), (_, db) = arithmetic.constant(W), arithmetic.constant(b)
-    size, shifted = np.abs(W) @ a + np.abs(b), np.abs(W) @ e
-    reach, changed = np.abs(W) @ far + np.abs(b), dW @ far + db
-    count = n + 2
-    if P is not None:
-        _, dP = arithmetic.constant(P)
-        P = np.abs(P)
-        Pa, Pe = P @ a, P @ e  # shape (m, n)
-        size = size + Pa @ a
-        shifted = shifted + Pa @ e + Pe @ a + Pe @ e
-        reach, changed = reach + (P @ far) @ far, changed + (dP @ far) @ far
-        count = 2 * n + 6
-    rounding = relative_error(count * arithmetic.u) * (reach + changed)
+    W, b, P = layer.W.astype(float), layer.b.astype(float), monomials(layer)
+    (_, dW), (_, db), (_, dP) = map(arithmetic.constant, (W, b, P))
+    W, P = np.abs(W), np.abs(P)
+    Pa, Pe = P @ a, P @ e  # shape (m, n)
+    size = W @ a + np.abs(b) + Pa @ a
+    shifted = W @ e + Pa @ e + Pe @ a + Pe @ e
+    reach = W @ far + np.abs(b) + (P @ far) @ far
+    changed = dW @ far + db + (dP @ far) @ far
+    rounding = relative_error((2 * n + 6) * arithmetic.u) * (reach + changed)
     underflow = arithmetic.tiny * (n + 2) ** 2 * (1 + far.max(initial=0.0))
-    return size * SLACK, (shifted + changed + rounding + underflow) * SLACK
+    error = (shifted + changed + rounding + underflow) * SLACK
+    return [Interval(-s, s, d * SLACK) for s, d in zip(size * SLACK, error, strict=True)]
 
 
 # ------------------------------------------------------------------- errors of the model
