@@ -245,6 +245,10 @@ def _no_penalty():
     return model
 
 
+def _text_marker():
+    return _fit(SimpleImputer()).set_params(simpleimputer__missing_values="?")
+
+
 def _unsorted_categories():
     given = [np.unique(column) for column in TRAINED_ON.T]
     model = _fit(OneHotEncoder(categories=given))
@@ -257,6 +261,7 @@ def _unsorted_categories():
         (_tiny_scale, "scale_ of StandardScaler must be at least 1e-162"),
         (_long_directions, "components_ of PCA must be unit vectors"),
         (_no_penalty, "_alpha of QuadraticClassifier must be a number"),
+        (_text_marker, "missing_values of SimpleImputer must be a number or NaN"),
         (_unsorted_categories, "categories of OneHotEncoder must be increasing"),
     ],
 )

@@ -251,6 +251,8 @@ def _restore_imputer(step: Any, facts: Facts) -> int:
     facts.expect("fill_dtype", not texts or step._fill_dtype.kind == "O", "object")
     for name in ("missing_values", "fill_value"):
         facts.expect(name, isinstance(getattr(step, name), PLAIN), "a number or a string")
+    marker = isinstance(step.missing_values, str)
+    facts.expect("missing_values", not marker or step._fit_dtype.kind == "O", "a number or NaN")
     n = len(fill)
     step.indicator_ = None
     if step.add_indicator:

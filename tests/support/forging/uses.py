@@ -16,6 +16,7 @@ from typer.main import get_command
 import quadric
 from quadric import Network, onnx, plotting
 from quadric.apps.shell import app
+from quadric.errors import TableError
 from quadric.explain import explain
 from quadric.files import info
 
@@ -31,6 +32,11 @@ TOLD = (
     ("predict", ValueError, r"columns are missing: "),
     ("predict predict_claimed", ValueError, r"Found unknown categories .* in column \d+"),
     ("predict predict_claimed", ValueError, r"could not convert string to float: "),
+    # a table without columns that the forged model reads, or with other contents
+    ("predict predict_claimed fit", TableError, r"the table lacks the columns? '"),
+    ("predict predict_claimed fit", TableError, r"column '.*' must contain (numbers|text), but"),
+    # a category that the target encodes as 1e308
+    ("predict predict_claimed", ValueError, r"Input X contains infinity or a value too large"),
     ("predict predict_claimed", ValueError, r"X contains values so large .* is not finite in"),
     # models that cannot be explained, plotted or exported
     ("explain plot", ValueError, r"this \w+ has no quadratic or reduced layer"),
@@ -68,6 +74,7 @@ TOLD = (
     ("fit", ValueError, r"Found array with 0 feature\(s\)"),
     ("fit", ValueError, r"could not convert string to float: "),
     ("fit", ValueError, r"Found unknown categories .* in column \d+"),
+    ("fit", ValueError, r"Invalid parameter '.*' for estimator Pipeline"),  # a step "a_" has a__b
     ("learn", ValueError, r"X has \d+ features, but \w+ is expecting \d+ features as input"),
     ("learn", ValueError, r"The feature names should match those that were passed during fit"),
     ("learn", ValueError, r"y has \d+ outputs, but this \w+ was fitted with \d+"),
