@@ -285,7 +285,7 @@ def test_a_dask_cluster_gives_the_same_tables_and_models(tmp_path, small):
     (tmp_path / "a").mkdir()
     with (
         distributed.LocalCluster(
-            1, threads_per_worker=1, dashboard_address=None, **options
+            1, threads_per_worker=1, dashboard_address=":0", **options
         ) as cluster,
         Store(tmp_path / "a" / "runs.sqlite") as store,
         Store(tmp_path / "runs.sqlite") as other,

@@ -289,7 +289,7 @@ def test_a_missing_scheduler_or_worker_is_reported(store, monkeypatch):
         run_sweep(FEW, RECIPE, DATA, store, dask="nonsense://x")
     with (
         distributed.LocalCluster(
-            n_workers=0, host="127.0.0.1", scheduler_port=0, dashboard_address=None
+            n_workers=0, host="127.0.0.1", scheduler_port=0, dashboard_address=":0"
         ) as empty,
         pytest.raises(
             RuntimeError,

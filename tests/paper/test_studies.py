@@ -118,7 +118,7 @@ def test_a_dask_cluster_runs_a_study(store, expected):
     distributed = pytest.importorskip("distributed")
     options = {"processes": False, "protocol": "tcp", "host": "127.0.0.1"}
     with distributed.LocalCluster(
-        1, threads_per_worker=2, dashboard_address=None, **options
+        1, threads_per_worker=2, dashboard_address=":0", **options
     ) as cluster:
         runs = run_sweep(TASKS, study(train), None, store, dask=cluster.scheduler_address)
     assert table(runs) == expected

@@ -298,7 +298,8 @@ def test_plot_shows_eigenvectors_as_images(tmp_path):
         lines.append(",".join([*map(str, x.astype(int)), str(y)]))
     (tmp_path / "digits.csv").write_text("\n".join(lines) + "\n")
     model = tmp_path / "digits.quadric"
-    result = command("train", tmp_path / "digits.csv", "-t", "digit", "-o", model, "--json")
+    options = ("-t", "digit", "-o", model, "--json", "--equation")
+    result = command("train", tmp_path / "digits.csv", *options)
     assert result.returncode == 0, result.stderr
     assert json.loads(result.stdout)["classes"] == list(range(10))
     assert "'p0' is not used" in result.stdout + result.stderr  # constant pixels are not inputs

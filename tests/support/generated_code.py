@@ -76,6 +76,7 @@ int main(void) {
       }
     }
     (void)text;
+    (void)x;
     OUTPUT
   }
   return 0;
