@@ -178,6 +178,13 @@ def test_a_missing_extra_is_reported(monkeypatch):
         QuadraticLogisticRegression().fit(divisions(X)["even"], divisions(CODES)["even"])
 
 
+def test_a_worker_that_joins_late_with_another_version_is_refused():
+    with pytest.raises(
+        RuntimeError, match=r"must have quadric 0\.0\.1, like.*a worker that joined later"
+    ):
+        cluster._parts.range_of(0, [X], [CODES], [], None, {"quadric": "0.0.1"})
+
+
 def test_a_checkpoint_of_another_fit_is_refused(tmp_path, monkeypatch):
     path, given = tmp_path / "state", (divisions(X)["even"], divisions(CODES)["even"])
     kept, stored = [], []

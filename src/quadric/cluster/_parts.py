@@ -14,6 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from quadric.checks import Array
+from quadric.cluster._workers import Versions, mismatch, versions
 from quadric.training import BLOCK_ROWS, Block, Node, divide, nodes_of
 from quadric.utils import blas_threads, one_blas_thread
 
@@ -127,9 +128,19 @@ def _bytes(array: Any) -> int:
 
 
 def range_of(
-    first: int, xs: Sequence[Any], ys: Sequence[Any], ws: Sequence[Any], classes: Array | None
+    first: int,
+    xs: Sequence[Any],
+    ys: Sequence[Any],
+    ws: Sequence[Any],
+    classes: Array | None,
+    expected: Versions,
 ) -> Range:
-    """Return the range that consists of these rows; classes become their codes."""
+    """Return the range that consists of these rows; classes become their codes.
+
+    Raise RuntimeError on a worker with other versions, which may have joined during the fit.
+    """
+    if versions() != expected:
+        raise RuntimeError(mismatch(expected, "a worker that joined later", versions()))
     if classes is not None:
         code = np.uint8 if len(classes) <= 256 else np.int32
         ys = [np.searchsorted(classes, y).astype(code) for y in ys]

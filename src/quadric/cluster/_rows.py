@@ -100,10 +100,10 @@ class _Cluster:
         return self.client.submit(function, *arguments, pure=False, **where)
 
     def results(self, futures: Sequence[Any]) -> list[Any]:
-        return workers.gathered(self.client, futures)
+        return workers.gathered(self.client, futures, self.addresses)
 
     def wait(self, futures: Sequence[Any]) -> None:
-        workers.wait_for(self.client, futures)
+        workers.wait_for(self.client, futures, self.addresses)
 
     def recover(self) -> None:
         """Wait until the scheduler has noticed lost workers, and until there is one."""
@@ -236,7 +236,7 @@ class Rows:
         self._check(facts)
         n_blocks = -(-self.n_rows // BLOCK_ROWS)
         limits = divide(n_blocks, self.place.shares)
-        ranges = []
+        ranges, own = [], workers.versions()
         for k, (first, last) in enumerate(pairwise(limits)):
             if first == last:
                 continue
@@ -246,7 +246,7 @@ class Rows:
                 for role in self.given
             ]
             classes = self.classes if self.classify else None
-            ranges.append(self.place.submit(range_of, first, *parts, classes, at=k))
+            ranges.append(self.place.submit(range_of, first, *parts, classes, own, at=k))
         self.place.wait(ranges)
         self.ranges = ranges
 

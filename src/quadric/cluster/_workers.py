@@ -240,11 +240,11 @@ def one_line(error: BaseException) -> str:
     return " ".join(f"{type(error).__name__}: {error}".split())[:200]
 
 
-def wait_for(client: Any, futures: Sequence[Any]) -> None:
+def wait_for(client: Any, futures: Sequence[Any], addresses: Sequence[str]) -> None:
     """Wait until the futures are finished or have failed.
 
-    Raise LostError if some were canceled, and ConnectionError or RuntimeError if the cluster or all
-    of its workers are gone.
+    Raise LostError if some were canceled or if none of the workers at `addresses` is left, and
+    ConnectionError or RuntimeError if the cluster or all of its workers are gone.
     """
     from distributed import CancelledError, wait
 
@@ -254,15 +254,19 @@ def wait_for(client: Any, futures: Sequence[Any]) -> None:
             return
         except TimeoutError:
             wait_for_worker(client)
+            # The scheduler does not give a task to a new worker if it prefers an old one and if
+            # there was no worker for a moment.
+            if not set(addresses) & set(threads_of_workers(client)):
+                raise LostError("all workers have been replaced") from None
         except (CancelledError, OSError, ValueError) as error:  # or the client has been closed
             raise LostError(one_line(error)) from None
 
 
-def gathered(client: Any, futures: Sequence[Any]) -> list[Any]:
+def gathered(client: Any, futures: Sequence[Any], addresses: Sequence[str]) -> list[Any]:
     """Return the results of futures; raise LostError if some are lost, or the error of a task."""
     from distributed import CancelledError, KilledWorker
 
-    wait_for(client, futures)
+    wait_for(client, futures, addresses)
     for future in futures:
         if future.status == "error":
             error = future.exception(timeout=SECONDS_TO_GATHER)
