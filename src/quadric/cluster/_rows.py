@@ -1,6 +1,7 @@
 """The rows of Dask collections as canonical blocks on the workers, and sums over them."""
 
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
@@ -31,7 +32,8 @@ from quadric.cluster._parts import (
 )
 from quadric.training import BLOCK_ROWS, divide, total_of
 
-ATTEMPTS = 5  # at the same step, without any result
+ATTEMPTS = 5  # at the same step, without any result,
+SECONDS_OF_ATTEMPTS = 60  # and at least this long
 
 
 class _Here:
@@ -71,13 +73,19 @@ class _Cluster:
         self.client = client
         self.shares: tuple[int, ...] = ()
         self.addresses: list[str] = []
+        self.made: weakref.WeakSet[Any] = weakref.WeakSet()
         workers.check_workers(client)
         workers.warn_about_processors(client)
 
     def begin(self) -> None:
-        """Note the workers among which the blocks are divided."""
-        workers.wait_for_worker(self.client)
-        found = workers.threads_of_workers(self.client)
+        """Note the workers among which the blocks are divided.
+
+        Older tasks are canceled. Otherwise the scheduler may keep tasks of the user's collection
+        for a lost worker, and the new ones would wait for them.
+        """
+        workers.cancel(self.client, list(self.made))
+        self.made.clear()
+        found = workers.wait_for_worker(self.client)
         self.addresses, self.shares = list(found), tuple(found.values())
 
     def changed(self) -> bool:
@@ -93,11 +101,14 @@ class _Cluster:
             if start < stop:
                 some = list(parts[start:stop])
                 futures += self.client.compute(some, workers=[address], allow_other_workers=True)
+        self.made.update(futures)
         return futures
 
     def submit(self, function: Callable[..., Any], *arguments: Any, at: int | None = None) -> Any:
         where = {} if at is None else {"workers": [self.addresses[at]], "allow_other_workers": True}
-        return self.client.submit(function, *arguments, pure=False, **where)
+        future = self.client.submit(function, *arguments, pure=False, **where)
+        self.made.add(future)
+        return future
 
     def results(self, futures: Sequence[Any]) -> list[Any]:
         return workers.gathered(self.client, futures, self.addresses)
@@ -210,20 +221,22 @@ class Rows:
 
     def _repeated(self, step: Callable[[], Any]) -> Any:
         """Return the result of a step, which is repeated if workers die meanwhile."""
-        reason = ""
-        for attempt in range(ATTEMPTS):
+        start, attempts = time.monotonic(), 0
+        while True:
             try:
-                if attempt:
+                if attempts:
                     self.place.recover()
                 if not self.ranges or self.place.changed():
                     self._divide()
                 return step()
             except workers.LostError as error:
-                reason, self.ranges = str(error), []
-        raise RuntimeError(
-            f"the Dask cluster lost its workers {ATTEMPTS} times during the same step ({reason}). "
-            "Check their memory and their logs, then start again."
-        )
+                self.ranges = []
+                attempts += 1
+                if attempts >= ATTEMPTS and time.monotonic() - start > SECONDS_OF_ATTEMPTS:
+                    raise RuntimeError(
+                        f"the Dask cluster lost its workers {attempts} times during the same step "
+                        f"({error}). Check their memory and their logs, then start again."
+                    ) from None
 
     # ---- blocks ------------------------------------------------------------------------------
 
@@ -273,12 +286,14 @@ class Rows:
             raise
         except Exception as error:
             number = self._failed(values)
+            if number is None:  # it is not about a part
+                raise
             raise type(error)(f"part {number} of {role} cannot be used: {error}") from error
 
     @staticmethod
     def _failed(values: Sequence[Any]) -> Any:
         return next(
-            (k for k, one in enumerate(values) if getattr(one, "status", "") == "error"), "?"
+            (k for k, one in enumerate(values) if getattr(one, "status", "") == "error"), None
         )
 
     def _check(self, facts: dict[str, list[Facts]]) -> None:

@@ -1,10 +1,12 @@
 """The connection to a cluster, its workers, and waiting with bounds.
 
-Every wait ends: when the results are there, if the connection to the scheduler is lost, or after
-`SECONDS_WITHOUT_WORKERS` without any worker. The scheduler itself removes workers that do not
-answer.
+Every wait ends: when the results are there, if the connection to the scheduler is lost, after
+`SECONDS_WITHOUT_WORKERS` without any worker, or if no task is run any more. The scheduler itself
+removes workers that do not answer.
 """
 
+import asyncio
+import concurrent.futures
 import contextlib
 import logging
 import re
@@ -20,6 +22,9 @@ from quadric.utils import processor_name, require
 SECONDS_TO_CONNECT = 10  # to the scheduler, at the start and after a lost connection
 SECONDS_TO_FIRST_WORKER = 30
 SECONDS_WITHOUT_WORKERS = 300
+SECONDS_TO_ANSWER = 30  # for a question to the scheduler
+SECONDS_TO_MOVE = 5  # the tasks of a lost worker to others
+SECONDS_WITHOUT_TASKS = 300  # that run, while results are awaited; data may be sent meanwhile
 SECONDS_TO_GATHER = 60  # for results that are ready
 SECONDS_BETWEEN_LOOKS = 1.0  # at the cluster, while results are awaited
 LOGGERS = ("distributed", "distributed.client", "distributed.gc", "tornado.application")
@@ -139,20 +144,24 @@ def advice(client: Any, text: str) -> str:
 def threads_of_workers(client: Any) -> dict[str, int]:
     """Return the number of threads of each worker, ordered by address."""
     try:
-        return dict(sorted(client.nthreads().items()))
-    except OSError:
+        found = client.sync(client.scheduler.ncores, callback_timeout=SECONDS_TO_ANSWER)
+    except OSError:  # also TimeoutError
         return {}
+    return dict(sorted(found.items()))
 
 
-def wait_for_worker(client: Any, seconds: float | None = None) -> None:
-    """Wait until the cluster has a worker; the scheduler may restart in the meantime."""
+def wait_for_worker(client: Any, seconds: float | None = None) -> dict[str, int]:
+    """Wait until the cluster has a worker; the scheduler may restart in the meantime.
+
+    Return the number of threads of each worker, ordered by address.
+    """
     seconds = SECONDS_WITHOUT_WORKERS if seconds is None else seconds
     deadline = time.monotonic() + seconds
     while True:
         if client.status in ("closing", "closed"):
             raise connection_lost(client)
-        if client.status == "running" and threads_of_workers(client):
-            return
+        if client.status == "running" and (found := threads_of_workers(client)):
+            return found
         if time.monotonic() > deadline:
             raise RuntimeError(
                 f"the Dask cluster at {address_of(client)} has had no workers for {seconds:g} "
@@ -243,27 +252,76 @@ def one_line(error: BaseException) -> str:
 def wait_for(client: Any, futures: Sequence[Any], addresses: Sequence[str]) -> None:
     """Wait until the futures are finished or have failed.
 
-    Raise LostError if some were canceled or if none of the workers at `addresses` is left, and
-    ConnectionError or RuntimeError if the cluster or all of its workers are gone.
+    Raise LostError if they never will be, and ConnectionError or RuntimeError if the cluster or all
+    of its workers are gone.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    futures : sequence of Future
+    addresses : sequence of str
+        The workers that the tasks prefer.
     """
     from distributed import CancelledError, wait
 
+    watch = _Watch(client, futures, addresses)
     while True:
         try:
             wait(list(futures), timeout=SECONDS_BETWEEN_LOOKS)
             return
         except TimeoutError:
-            wait_for_worker(client)
-            # The scheduler does not give a task to a new worker if it prefers an old one and if
-            # there was no worker for a moment.
-            if not set(addresses) & set(threads_of_workers(client)):
-                raise LostError("all workers have been replaced") from None
+            watch.look()
         except (CancelledError, OSError, ValueError) as error:  # or the client has been closed
             raise LostError(one_line(error)) from None
 
 
+def cancel(client: Any, futures: Sequence[Any]) -> None:
+    """Cancel tasks, so that the scheduler forgets them and all on which only they depend."""
+    if futures and client.status == "running":
+        with contextlib.suppress(Exception):  # the scheduler may be gone
+            client.sync(client._cancel, futures, callback_timeout=SECONDS_TO_ANSWER)
+
+
+class _Watch:
+    """Notices that the tasks of some futures are not run any more.
+
+    If there is no worker for a moment, the scheduler keeps a task that prefers a lost worker, and
+    never gives it to a new one, although it may run anywhere.
+    """
+
+    def __init__(self, client: Any, futures: Sequence[Any], addresses: Sequence[str]) -> None:
+        self.client, self.futures, self.addresses = client, futures, set(addresses)
+        self.seen: Any = None
+        self.since = time.monotonic()
+
+    def look(self) -> None:
+        """Raise LostError if no task has been run for too long, or all workers were replaced."""
+        found = wait_for_worker(self.client)
+        gone = self.addresses - set(found)
+        if gone and gone == self.addresses:
+            raise LostError("all workers have been replaced")
+        seen = (list(found), [future.status for future in self.futures])
+        if seen != self.seen or self._running():
+            self.seen, self.since = seen, time.monotonic()
+        limit = SECONDS_TO_MOVE if gone else SECONDS_WITHOUT_TASKS
+        if time.monotonic() - self.since > limit:
+            raise LostError(f"no task was run for {limit:g} seconds")
+
+    def _running(self) -> bool:
+        """Whether a worker runs a task on which the futures depend."""
+        keys = [future.key for future in self.futures]
+        try:
+            ask = self.client.scheduler.call_stack
+            return bool(self.client.sync(ask, keys=keys, callback_timeout=SECONDS_TO_ANSWER))
+        except Exception:  # a worker has just died, or the scheduler does not know a key
+            return False
+
+
 def gathered(client: Any, futures: Sequence[Any], addresses: Sequence[str]) -> list[Any]:
-    """Return the results of futures; raise LostError if some are lost, or the error of a task."""
+    """Return the results of futures; raise LostError if some are lost, or the error of a task.
+
+    The parameters are those of `wait_for`.
+    """
     from distributed import CancelledError, KilledWorker
 
     wait_for(client, futures, addresses)
@@ -273,7 +331,19 @@ def gathered(client: Any, futures: Sequence[Any], addresses: Sequence[str]) -> l
             if isinstance(error, (KilledWorker, CancelledError)):
                 raise LostError(one_line(error))
             raise error
+    canceled = (CancelledError, asyncio.CancelledError, concurrent.futures.CancelledError)
     try:
-        return list(client.sync(client._gather, futures, callback_timeout=SECONDS_TO_GATHER))
-    except (CancelledError, KilledWorker, OSError, KeyError) as error:
+        return _fetched(client, futures, addresses)
+    except (*canceled, KilledWorker, OSError, KeyError) as error:
         raise LostError(one_line(error)) from None
+
+
+def _fetched(client: Any, futures: Sequence[Any], addresses: Sequence[str]) -> list[Any]:
+    """Return the results; they may be computed again in the meantime, if a worker dies."""
+    watch = _Watch(client, futures, addresses)
+    answer = asyncio.run_coroutine_threadsafe(client._gather(futures), client.loop.asyncio_loop)
+    # Not canceled if it is lost: it ends when the futures are released, and canceled coroutines of
+    # Dask leave errors in the log.
+    while not concurrent.futures.wait([answer], SECONDS_BETWEEN_LOOKS).done:
+        watch.look()
+    return list(answer.result())
