@@ -23,6 +23,7 @@ SECONDS_TO_CONNECT = 10  # to the scheduler, at the start and after a lost conne
 SECONDS_TO_FIRST_WORKER = 30
 SECONDS_WITHOUT_WORKERS = 300
 SECONDS_TO_ANSWER = 30  # for a question to the scheduler
+SECONDS_TO_CHECK = 60  # the versions of all workers
 SECONDS_TO_MOVE = 5  # the tasks of a lost worker to others
 SECONDS_WITHOUT_TASKS = 300  # that run, while results are awaited; data may be sent meanwhile
 SECONDS_TO_GATHER = 60  # for results that are ready
@@ -202,12 +203,21 @@ def check_workers(client: Any, own: Callable[[], Versions] = versions) -> None:
     """
     try:
         wait_for_worker(client, SECONDS_TO_FIRST_WORKER)
-        for worker, answer in client.run(own, on_error="return").items():
+        for worker, answer in _answers(client, own).items():
             # an OSError means that the worker has just died
             if answer != own() and not isinstance(answer, OSError):
                 raise RuntimeError(mismatch(own(), worker, answer))
+    except TimeoutError:  # a worker does not answer; the tasks check the versions again
+        pass
     except OSError:
         raise connection_lost(client) from None
+
+
+def _answers(client: Any, function: Callable[[], Any]) -> dict[str, Any]:
+    """Return what the function returns on each worker, or raises there."""
+    ask = client._run
+    found = client.sync(ask, function, on_error="return", callback_timeout=SECONDS_TO_CHECK)
+    return dict(found)
 
 
 def mismatch(expected: Versions, worker: str, answer: Any) -> str:
@@ -231,7 +241,7 @@ def _in_words(given: Versions) -> str:
 def warn_about_processors(client: Any) -> None:
     """Warn if the workers have different processors, which may round differently."""
     with contextlib.suppress(OSError):
-        answers = client.run(processor_name, on_error="return").values()
+        answers = _answers(client, processor_name).values()
         names = sorted({answer for answer in answers if isinstance(answer, str)})
         if len(names) > 1:
             warnings.warn(
