@@ -34,6 +34,8 @@ count_dispatch_modes: Callable[[], int] = getattr(_C, "_len_torch_dispatch_stack
 is_autocast_active: Callable[[], bool] = getattr(_C, "_is_any_autocast_enabled", _unknown)
 is_forward_mode = _is_forward_mode
 is_tracing: Callable[[], bool] = getattr(_C, "_is_tracing", _unknown)
+# slower, but compilers know its value
+is_tracing_for_compilers: Callable[[], bool] = getattr(torch.jit, "is_tracing", _unknown)
 
 
 def without_transforms() -> AbstractContextManager[Any]:

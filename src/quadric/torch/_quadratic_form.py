@@ -214,7 +214,7 @@ def takes_operator(x: Tensor, P: Tensor) -> bool:
         and x.device.type == P.device.type == "cpu"
         and kernels.JIT_ALLOWED
         and not torch.onnx.is_in_onnx_export()
-        and not torch.jit.is_tracing()
+        and not internals.is_tracing_for_compilers()
         and not internals.are_transforms_active()
         and not internals.is_forward_mode()
     )
