@@ -69,10 +69,10 @@ def test_every_public_name_has_an_entry(site):
 
 def test_the_estimators_have_the_defaults_of_their_signatures(site):
     text = (site / "reference" / "quadric.estimators" / "index.html").read_text(encoding="utf-8")
-    entry = r"<b><code>beta_2</code></b>.*?default:\s*<code>(.*?)</code>"
+    entry = r"<b><code>beta_1, beta_2, epsilon</code></b>.*?default:\s*<code>(.*?)</code>"
     found = re.findall(entry, text, re.DOTALL)
     assert found
-    assert {re.sub("<.*?>", "", one) for one in found} == {"0.999"}
+    assert {re.sub("<.*?>", "", one) for one in found} == {"0.9, 0.999, 1e-08"}
 
 
 def test_no_page_of_the_guide_shows_a_test(site):
