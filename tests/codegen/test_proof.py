@@ -146,10 +146,17 @@ def test_an_epsilon_that_is_too_small_is_found(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    "name",
+    [
+        "wine",
+        *(pytest.param(n, marks=pytest.mark.full) for n in ("iris", "breast cancer", "digits")),
+    ],
+)
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 @pytest.mark.parametrize("arithmetic", ARITHMETICS)
-def test_sanitizers_find_nothing_at_the_ends_of_the_box(arithmetic, compiler, tmp_path):
-    model, X = fitted("wine")
+def test_sanitizers_find_nothing_at_the_ends_of_the_box(arithmetic, compiler, name, tmp_path):
+    model, X = fitted(name)
     text = generate(model, "c", X=X, arithmetic=arithmetic)
     compiled = program(text, tmp_path, arithmetic, compiler=compiler, options=SANITIZERS)
     rng = np.random.default_rng(0)
