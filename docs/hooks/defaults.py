@@ -62,7 +62,7 @@ def joined(
         first.name = ", ".join(one.name for one in (first, *others))
         if others and shown:
             first.value = shown[0] if len(set(shown)) == 1 else ", ".join(shown)
-        kind = entries.get(entry, "").replace("`", "")
+        kind = entries.get(str(entry), "").replace("`", "")
         if re.search("[{,'\"]", kind):  # otherwise the parser's annotation has links
             first.annotation = kind
         found.append(first)
