@@ -9,6 +9,7 @@ import time
 from collections import defaultdict
 from pathlib import Path
 
+import numpy as np
 import pytest
 from _pytest.doctest import DoctestModule
 from hypothesis import settings
@@ -43,6 +44,15 @@ def pytest_sessionstart(session):
     deadline = time.monotonic() + 120
     while not all(path.exists() for path in done) and time.monotonic() < deadline:
         time.sleep(0.1)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup():
+    """Let each test, run alone or with others, draw the same random numbers."""
+    random.seed(0)
+    np.random.seed(0)  # noqa: NPY002 - scikit-learn's random_state=None uses it
+    if torch := sys.modules.get("torch"):
+        torch.manual_seed(0)
 
 
 @pytest.fixture
