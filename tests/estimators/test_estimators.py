@@ -652,6 +652,19 @@ def test_a_fit_that_cannot_recover_stops():
     assert outcomes == {"an error"}
 
 
+@pytest.mark.parametrize("solver", ["auto", "adam"])
+def test_a_network_whose_hidden_neurons_are_all_off_causes_a_warning(solver):
+    X = np.random.default_rng(0).normal(size=(100, 2))
+    model = QuadraticRegressor((3,), activation="relu", solver=solver, warm_start=True, alpha=0.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X, X[:, 0])
+    model.network_.layers[0].b[...] = -1e6
+    with pytest.warns(ConvergenceWarning, match="are off .*random_state"):
+        model.fit(X, X[:, 0])
+    assert np.ptp(model.predict(X)) == 0
+
+
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_warning_suggests_scaling():
     X, y = load_wine(return_X_y=True)

@@ -52,6 +52,7 @@ KEPT_LOSSES = 10_000  # by `partial_fit`, which may be called any number of time
 MOST_WORK = 3e8  # parameters times samples; a larger candidate is left out if there are others
 MOST_EVALUATED = 2e10  # parameters times samples, in all evaluations on more than `LBFGS_SAMPLES`
 FEWEST_EVALUATIONS = 10
+MOST_CHECKED = 1000  # samples for which the hidden neurons may all be off
 STILL_FALLS = 1e-3  # of the loss, during the last tenth of the iterations
 MAX_ITER = {"lbfgs": 1000, "adam": 100, "sgd": 100}  # if max_iter is None
 LAST = 60  # iterations on all samples after a choice
@@ -288,6 +289,25 @@ class QuadraticNetworkEstimator(FittedAttributes, NetworkParameters):
             self.selection_ = [*choice.tried, *new.skipped]
             self.n_iter_ += choice.iterations
         self._warn_about_limits(limits, choice.evaluations if new is not None else 0)
+        if isinstance(samples, Samples):
+            self._warn_if_off(samples)
+
+    def _warn_if_off(self, samples: Samples) -> None:
+        """Warn if all neurons of a hidden layer are off, so that the network is a constant.
+
+        Their gradients are zero, so the training ends as if it had converged.
+        """
+        network = self.network_
+        if self.activation != "relu" or len(network.layers) == 1:
+            return
+        some = samples.take(np.arange(min(len(samples), MOST_CHECKED)))
+        z = Stack(network.layers, network.activations).logits(some.X)
+        if np.ptp(z, axis=0).max() == 0 < np.ptp(some.Y, axis=0).max():
+            warn_not_converged(
+                "All neurons of a hidden layer are off (relu returns 0) for every sample, so the "
+                "predictions are the same for all. Set another random_state, more hidden neurons, "
+                "or activation='tanh'."
+            )
 
     def _warn_about_limits(self, limits: Options, evaluations: int) -> None:
         """Warn if the iterations or evaluations ran out.
@@ -344,6 +364,8 @@ class QuadraticNetworkEstimator(FittedAttributes, NetworkParameters):
         if options.resume:
             self._state.trim(KEPT_LOSSES)
         warn_about_training(options, self._state)
+        if not options.resume:
+            self._warn_if_off(samples)
 
     def _publish_network(self, candidate: Candidate, stack: Stack) -> None:
         self.network_, self._alpha = Network(stack.layers, stack.activations), candidate.alpha
