@@ -4,7 +4,7 @@ All of them are exact, except for `to_reduced` and `truncate`. This package may 
 `network`, `core`, `geometry` and `estimators`. Each module converts one family:
 `_models_and_layers.py` (QDA, Gaussian classes, ellipsoids, polynomial logistic regression; kinds of
 neurons) and `_fold.py` (several layers, the affine steps of a pipeline, or the matrices of a
-bilinear block into one layer).
+bilinear block into one layer; `_torch_modules.py` converts torch modules first).
 `_truncate.py` keeps the strongest eigenvectors of a folded layer and measures the accuracy that is
 left. `_separation.py` builds a network from the smallest ellipsoids around classes
 (`quadric.separate`), and finds a quadric that separates two classes or proves that there is none,

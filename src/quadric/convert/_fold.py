@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from quadric.checks import FLOAT64, Array, as_numbers
+from quadric.convert._torch_modules import network_of_module
 from quadric.core import Layer, Linear, Quadratic, Reduced
 from quadric.models import (
     Affine,
@@ -33,7 +34,7 @@ from quadric.network import Network
 
 ACCEPTED = (
     "a Network, a layer, a fitted quadric estimator, a Pipeline that ends with one, or a torch "
-    "Sequential"
+    "module"
 )
 MAX_ERROR = 1e-7  # relative to the largest typical output
 LIMITS = np.finfo(FLOAT64)
@@ -51,7 +52,9 @@ def fold(model: Any) -> Network:
     Parameters
     ----------
     model : Network, layer, fitted estimator, Pipeline or torch.nn.Module
-        The model. A module is converted by `quadric.torch.to_network`. The steps of a pipeline must
+        The model. A `torch.nn.Sequential` is converted by `quadric.torch.to_network`. For modules
+        of your own, torch.fx records the layers, sums, products and activations, so that residual
+        connections and products of linear layers are folded as well. The steps of a pipeline must
         be affine, such as scalers and PCA.
 
     Returns
@@ -144,9 +147,7 @@ def _as_model(model: Any) -> Any:
         return Network([model], ["identity"])
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(model, torch.nn.Module):
-        from quadric.torch import to_network
-
-        return to_network(model)
+        return network_of_module(model)
     return model
 
 

@@ -2,8 +2,8 @@
 
 Start with `_layers` (`Quadratic`, `Reduced`, `Linear`); `functional` has their equations and
 `_quadratic_form` computes x'Q x. `_low_rank`, `_convolution`, `_recurrent`, `_optimization` and
-`_conversion` build on the layers. The package may import `quadric.network`, `quadric.core`,
-`quadric.kernels` and the utilities below them.
+`_conversion` build on the layers; `_tracing` records what other modules compute. The package may
+import `quadric.network`, `quadric.core`, `quadric.kernels` and the utilities below them.
 Besides this package, only two studies in `quadric.apps.paper` import torch.
 
 >>> import torch
@@ -24,6 +24,7 @@ from quadric.torch._layers import Linear, Quadratic, Reduced
 from quadric.torch._low_rank import LowRankQuadratic, ProductPlusLinear
 from quadric.torch._optimization import parameter_groups, spectral_penalty
 from quadric.torch._recurrent import QuadraticRNN, QuadraticRNNCell
+from quadric.torch._tracing import Step as Step, recorded_steps as recorded_steps
 
 __all__ = [
     "Linear",

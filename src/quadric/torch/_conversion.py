@@ -162,7 +162,7 @@ def to_network(module: nn.Module, *, activation: str | None = None) -> core.Netw
         )
     stages[-1] = last._replace(activation=activation or last.activation)
     return core.Network(
-        [_core_layer(stage.layer, _shown(stage.place, stage.layer)) for stage in stages],
+        [core_layer(stage.layer, described(stage.place, stage.layer)) for stage in stages],
         [stage.activation for stage in stages],
     )
 
@@ -181,24 +181,24 @@ def _stages(module: nn.Module) -> list[_Stage]:
     stages: list[_Stage] = []
     for place, part in _parts(module, ""):
         before = stages[-1] if stages else None
-        if isinstance(part, nn.Module) and _is_layer(part):
+        if isinstance(part, nn.Module) and is_layer(part):
             if before and before.activation == "softmax":
                 raise ValueError(
                     f"softmax must be the last activation. At {before.end!r} it comes before "
-                    f"{_shown(place, part)}."
+                    f"{described(place, part)}."
                 )
             stages.append(_Stage(part, place))
             continue
-        name = part if isinstance(part, str) else _activation(part, place, first=not stages)
+        name = part if isinstance(part, str) else activation_of(part, place, first=not stages)
         if name == "identity":
             continue
         if before is None:
             raise ValueError(
-                f"{_shown(place, part)} must come after a layer. There is none before it."
+                f"{described(place, part)} must come after a layer. There is none before it."
             )
         if before.activation != "identity":
             raise ValueError(
-                f"{_shown(place, part)} must come after a layer. It comes after the activation "
+                f"{described(place, part)} must come after a layer. It comes after the activation "
                 f"{before.activation!r} at {before.end!r}; a Network has one activation per layer."
             )
         stages[-1] = before._replace(activation=name, end=place)
@@ -209,12 +209,7 @@ def _stages(module: nn.Module) -> list[_Stage]:
 
 def _parts(module: nn.Module, place: str) -> Iterator[tuple[str, nn.Module | str]]:
     """Yield dotted names with modules or, inside a NetworkModule, activation names, in order."""
-    if has_hooks(module, backward=False):
-        raise ValueError(
-            f"{_shown(place, module)} has forward hooks, which a Network cannot run: remove them "
-            "first (handle.remove(); for weight_norm and the like, make the weights "
-            "ordinary parameters)."
-        )
+    check_has_no_hooks(module, place)
     prefix = f"{place}." if place else ""
     if isinstance(module, NetworkModule) and not has_own_forward(module, NetworkModule):
         for l, (layer, activation) in enumerate(
@@ -230,16 +225,16 @@ def _parts(module: nn.Module, place: str) -> Iterator[tuple[str, nn.Module | str
         yield place, module
 
 
-def _is_layer(module: nn.Module) -> bool:
+def is_layer(module: nn.Module) -> bool:
     return any(
         isinstance(module, one) and not has_own_forward(module, one)
         for one in (nn.Linear, *MODULES.values())
     )
 
 
-def _activation(module: nn.Module, place: str, *, first: bool) -> str:
+def activation_of(module: nn.Module, place: str, *, first: bool) -> str:
     """Return the name of an activation; 'identity' for a module that does nothing."""
-    shown = _shown(place, module)
+    shown = described(place, module)
     if isinstance(module, nn.Flatten) and "forward" not in vars(module):
         if first and (module.start_dim, module.end_dim) == (1, -1):
             return "identity"
@@ -259,13 +254,13 @@ def _activation(module: nn.Module, place: str, *, first: bool) -> str:
     return ACTIVATION_NAMES[type(module)]
 
 
-def _shown(place: str, part: nn.Module | str) -> str:
+def described(place: str, part: nn.Module | str) -> str:
     """Describe a part of the module in messages."""
     name = f"activation {part!r}" if isinstance(part, str) else type(part).__name__
     return f"the {name} at {place!r}" if place else f"the {name}"
 
 
-def _core_layer(module: Any, shown: str) -> Layer:
+def core_layer(module: Any, shown: str) -> Layer:
     """Return a copy as a layer of `quadric.core`; absent parameters are zero."""
     kind = LAYERS[getattr(module, "kind", "linear")]
     names = {"W": "weight", "b": "bias"} if isinstance(module, nn.Linear) else {}
@@ -302,6 +297,16 @@ def has_hooks(module: nn.Module, *, backward: bool) -> bool:
     if backward:
         hooks += [module._backward_pre_hooks, module._backward_hooks]
     return any(hooks)
+
+
+def check_has_no_hooks(module: nn.Module, place: str) -> None:
+    """Raise ValueError if the module has forward hooks."""
+    if has_hooks(module, backward=False):
+        raise ValueError(
+            f"{described(place, module)} has forward hooks, which a Network cannot run: remove "
+            "them first (handle.remove(); for weight_norm and the like, make the weights "
+            "ordinary parameters)."
+        )
 
 
 def check_has_values(name: str, tensor: Tensor) -> None:
