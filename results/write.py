@@ -68,9 +68,11 @@ PAGE_OF_CLAIMS = RESULTS.parent / "docs" / "results" / "claims.md"
 INTRODUCTION = """\
 # The paper: all statements
 
-Every statement of the paper that can be true or false, in our words, with a verdict on what the
-paper prints (its numbers, figures and derivations) and a verdict on what we find. The claims are
-grouped by kind. This page is generated from [results/claims.csv](../../results/claims.csv).
+This page lists every statement of the paper that can be true or false, in our words, with a verdict
+on what the paper prints (its numbers, figures and derivations) and a verdict on what we find. The
+claims are grouped by kind. Under *Evidence*, they follow the order of the table above it; their
+names are the column `id` of [results/claims.csv](../../results/claims.csv), from which this page is
+generated.
 [Reproducing the paper](../guide/reproduce.md#how-claims-are-judged) describes how claims are
 judged, and [the overview](paper.md) summarizes them.
 
@@ -158,7 +160,7 @@ def _evidence(row: Statement) -> str:
     """Return a line of a list: what is printed and found, and how it was judged."""
     found = row.finding
     printed = f"The paper: {found.paper}. " if found.paper != "-" else ""
-    method = f" *{found.method}.*" if found.method else ""
+    method = f" *{found.method.rstrip('.')}.*" if found.method else ""
     judged = f" {_judge(row.judged_by)}" if row.was_run and row.judged_by != "-" else ""
     return f"- `{row.id}`: {printed}Ours: {found.ours.rstrip('.')}.{method}{judged}"
 
