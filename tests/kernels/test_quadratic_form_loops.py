@@ -184,6 +184,33 @@ def test_the_choice_of_the_form_does_not_change_the_bits_of_z_and_dP(forced):
             assert 0 < np.abs(dx - other_dx).max() < 1000 * scale  # other sums, so a second form
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("forms", [0, _forms.Z], ids=["samples", "neurons"])
+def test_the_number_of_threads_does_not_change_the_bits_of_z(dtype, forms, forced):
+    """The threads share samples, neurons, items, or the rows of Q."""
+    forced(forms)
+    rng = np.random.default_rng(7)
+    shared = set()
+    for B, n, m in ((1, 300, 10), (1, 9, 1), (2, 140, 40), (16, 130, 4), (33, 20, 7), (70, 30, 2)):
+        X = rng.normal(size=(B, n)).astype(dtype)
+        P = rng.normal(size=(n * (n + 1) // 2, m)).astype(dtype)
+        found = []
+        for count in (1, 2, 3, 5, 17):
+            z = np.empty((B, m), dtype)
+
+            class Noting(Team):
+                def run(self, function, arguments, tickets):
+                    shared.add((arguments[-2], arguments[-1] > 1))
+                    super().run(function, arguments, tickets)
+
+            addresses = X.ctypes.data, P.ctypes.data, z.ctypes.data, 0, 0
+            run_loop(kernels.values, Noting(count), X.dtype, (B, n, m, n), addresses)
+            found.append(z)
+        assert all(np.array_equal(found[0], other) for other in found[1:])
+    wanted = {(_forms.Z, False), (loops.ROWS, False)} if forms else {(0, False), (0, True)}
+    assert shared == wanted
+
+
 def test_predictions_do_not_depend_on_the_number_of_rows():
     rng = np.random.default_rng(6)
     for n, m in ((300, 10), (64, 64), (30, 1)):
@@ -216,7 +243,10 @@ def test_each_gradient_can_be_left_out():
 
 @pytest.mark.parametrize("loop", ["z", "dx", "dP", "dx and dP"])
 def test_work_is_shared(loop, forced):
-    """The number of tickets is limited by threads, tiles of samples (rows for dP) and work."""
+    """The number of tickets is limited by threads, work, and parts.
+
+    The parts are rows for dP, and tiles of samples for dx. For z, tiles and neurons are divided.
+    """
     asked = []
 
     class Counting(Team):
@@ -233,7 +263,7 @@ def test_work_is_shared(loop, forced):
         array.ctypes.data if name in (*always, *loop.split(" and ")) else 0
         for name, array in zip(names, arrays, strict=True)
     ]
-    work = B * 45 * m
+    work = B * (45 * m + loops.COPY * (n + m))
 
     def run(count, worth=1):
         team = Counting(count)
@@ -249,7 +279,7 @@ def test_work_is_shared(loop, forced):
     run(40, worth=work // 2)
     run(40, worth=work)  # with one ticket, no thread is started
     run(1)
-    assert asked == [3, n if "dP" in loop else tiles, 2]
+    assert asked == [3, {"z": tiles * m, "dx": tiles}.get(loop, n), 2]
 
 
 def run_values(count, B=40, n=7, m=5):

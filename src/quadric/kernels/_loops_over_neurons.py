@@ -7,6 +7,7 @@ them. Of a block that extends past the last neuron, only the neurons are loaded 
 
     z     items are blocks of neurons of a sample, six at once:
               u_k = q_iik x_i / 2 + sum_{j > i} q_ijk x_j,    z_k = 2 sum_i x_i u_k
+          several threads divide the rows i of few items, and store u_k; the sums come afterwards
     dx    a lane of dx_i sums some of the neurons:
               dx_i = 2 sum_{jk} q_ijk x_j dz_k
     dP    six inputs j at once, sums over samples:
@@ -47,6 +48,11 @@ from quadric.kernels._quadratic_form_loops import (
 )
 
 AHEAD = 2  # rows i after which prefetched memory is used, for blocks of inputs of a long row
+
+
+def room_of_rows(B: int, n: int, m: int) -> int:
+    """The numbers of memory for u_k of all samples, rows and blocks of inputs."""
+    return B * n * m * -(-n // J_BLOCK)
 
 
 def room_over_neurons(B: int, n: int, m: int, lanes: int) -> int:
@@ -105,15 +111,29 @@ def _half_square(given, item, row, i, zero):
 
 
 @inline
-def _add_to_item(given, item, z, i, u):
-    """z += x_i u for the neurons of an item."""
+def _add_to_item(given, c, item, z, place, u):
+    """z += x_i u for the neurons of the item c."""
+    i, z = place[0], advance(z, c * lane_count(u))
     x_i = splat(given.x[item[0] * given.stride + i], u)
     store(z, 0, multiply_add(u, x_i, load(z, 0, u)))
 
 
 @inline
-def _values_of_one(given, c, z, place, zero):
-    """Add x_i u to the sums z of one item."""
+def _kept(given, item, place):
+    """The place of u_k in the memory of all rows: [block of inputs][sample][row][neuron]."""
+    (b, k, _), (i, j0, _) = item, place
+    return ((j0 // J_BLOCK * given.B + b) * given.n + i) * given.m + k
+
+
+@inline
+def _keep(given, c, item, memory, place, u):
+    """Store u for the neurons of an item."""
+    store_some(memory, _kept(given, item, place), item[2], u)
+
+
+@inline
+def _values_of_one(given, c, memory, place, zero, add):
+    """Compute u for one item, and call `add` with it."""
     (i, j0, j1), lanes = place, lane_count(zero)
     row, item, u = advance(given.P, pair_row(i, given.n) * given.m), _item(given, c, lanes), zero
     if i >= j0:
@@ -122,12 +142,12 @@ def _values_of_one(given, c, z, place, zero):
     for j in range(max(j0, i + 1), j1):
         prefetch(row, ahead + j * given.m)
         u = _add_product(given, item, row, j, u)
-    _add_to_item(given, item, advance(z, c * lanes), i, u)
+    add(given, c, item, memory, place, u)
 
 
 @inline
-def _values_of_six(given, c, last, z, place, zero):
-    """Add x_i u to the sums z of up to six items; the rest are computed and discarded."""
+def _values_of_six(given, c, last, memory, place, zero, add):
+    """Compute u for up to six items, and call `add` with them; the rest are discarded."""
     (i, j0, j1), lanes = place, lane_count(zero)
     row, u = advance(given.P, pair_row(i, given.n) * given.m), six_times(zero)
     c0, c1, c2, c3, c4, c5 = _six_indices(c, last)
@@ -159,7 +179,17 @@ def _values_of_six(given, c, last, z, place, zero):
         )
     for o in range(COLUMNS):
         if c + o <= last:
-            _add_to_item(given, items[o], advance(z, (c + o) * lanes), i, u[o])
+            add(given, c + o, items[o], memory, place, u[o])
+
+
+@inline
+def _over_items(given, first, last, memory, place, zero, add):
+    """Call `add` with u of each of the items, for one row and block of inputs."""
+    for c in range(first, last, COLUMNS):
+        if c + 1 < last:
+            _values_of_six(given, c, last - 1, memory, place, zero, add)
+        else:
+            _values_of_one(given, c, memory, place, zero, add)
 
 
 @inline
@@ -174,15 +204,39 @@ def values_of_items(given, ticket):
     for j0 in range(0, n, J_BLOCK):
         j1 = min(j0 + J_BLOCK, n)
         for i in range(j1):
-            for c in range(first, last, COLUMNS):
-                if c + 1 < last:
-                    _values_of_six(given, c, last - 1, z, (i, j0, j1), zero)
-                else:
-                    _values_of_one(given, c, z, (i, j0, j1), zero)
+            _over_items(given, first, last, z, (i, j0, j1), zero, _add_to_item)
     for c in range(first, last):
         b, k, count = _item(given, c, lanes)
         u = load(z, c * lanes, zero)
         store_some(given.z, b * m + k, count, u + u)
+
+
+@inline
+def rows_of_items(given, ticket):
+    """u_k of all items; each ticket covers some of the rows."""
+    n, zero = given.n, zeros(given.x, 1)
+    lanes = lane_count(zero)
+    items = given.B * ((given.m + lanes - 1) // lanes)
+    first, last = rows_of_ticket(ticket, given.tickets, n, 1)
+    for j0 in range(0, n, J_BLOCK):
+        j1 = min(j0 + J_BLOCK, n)
+        for i in range(first, min(last, j1)):
+            _over_items(given, 0, items, given.memory, (i, j0, j1), zero, _keep)
+
+
+@inline
+def sums_of_rows(given):
+    """z, shape (B, m), from u_k of all rows, added as in `values_of_items`."""
+    n, m, zero = given.n, given.m, zeros(given.x, 1)
+    lanes = lane_count(zero)
+    for c in range(given.B * ((m + lanes - 1) // lanes)):
+        item, z = _item(given, c, lanes), zero
+        b, k, count = item
+        for j0 in range(0, n, J_BLOCK):
+            for i in range(min(j0 + J_BLOCK, n)):
+                u = load_some(given.memory, _kept(given, item, (i, j0, 0)), count, zero)
+                z = multiply_add(u, splat(given.x[b * given.stride + i], zero), z)
+        store_some(given.z, b * m + k, count, z + z)
 
 
 # ---- dL/dx ---------------------------------------------------------------------------------

@@ -24,7 +24,10 @@ from quadric.kernels._lanes import UNIT_BYTES
 from quadric.kernels._loops_over_neurons import (
     input_gradient_over_neurons,
     packed_gradient_over_neurons,
+    room_of_rows,
     room_over_neurons,
+    rows_of_items,
+    sums_of_rows,
     values_of_items,
 )
 from quadric.kernels._quadratic_form_loops import (
@@ -40,13 +43,19 @@ from quadric.kernels._quadratic_form_loops import (
 )
 
 LANES = UNITS * UNIT_BYTES // 4  # in float32; in float64, there are half as many
+COPY = 16
+ROWS, SUMS = 8, 16  # the two steps of z for few items; further bits of `forms`
 
 
 @SharedLoop
 def values(like, ticket):
     """z, shape (B, m)."""
     given = arguments_at(like)
-    if given.forms & _forms.Z:
+    if given.forms & ROWS:
+        rows_of_items(given, ticket)
+    elif given.forms & SUMS:
+        sums_of_rows(given)
+    elif given.forms & _forms.Z:
         values_of_items(given, ticket)
     else:
         values_of_samples(given, ticket)
@@ -157,22 +166,35 @@ def run_quadratic_form(
         dx of shape (B, n). A gradient whose address is 0 is not computed.
     """
     B, n, m, stride = sizes
-    call, function, forms, parts, group, room, size = _plan(loop, dtype, B, n, m)
-    work, worth = B * n * (n + 1) // 2 * m, team.worth  # numbers of multiplications
+    call, function, forms, parts, group, room, size, work = _plan(loop, dtype, B, n, m)
+    worth, ranges = team.worth, 1
     tickets = 1 if work < 2 * worth else min(team.count(), work // worth)
-    if tickets > 1:
+    if tickets > 1 and loop is values:
+        if forms & _forms.Z and parts < tickets * COLUMNS:
+            forms = ROWS
+            size = -(-room_of_rows(B, n, m) * dtype.itemsize // (tickets * UNIT_BYTES)) * UNIT_BYTES
+        elif forms & _forms.Z:
+            tickets = min(tickets, parts)
+        else:
+            ranges = max(1, min(m, tickets // parts))
+            tickets = ranges * min(tickets, parts)
+    elif tickets > 1:
         tickets = max(1, min(tickets, max(parts, n) if addresses[4] else parts))
     memory, start = _scratch.kept  # `memory` must stay alive during the call
     if memory.size < tickets * size:
         memory, start = _scratch.keep(_aligned(tickets * size))
-    arguments = array("q", (0, tickets, B, n, m, stride, group, room, start, *addresses, forms))
+    shape = B, n, m, stride, group, room
+    arguments = array("q", (0, tickets, *shape, start, *addresses, forms, ranges))
     if tickets == 1:
         call(arguments.buffer_info()[0])
-    else:
-        # while threads use the memory, this one may run a signal handler that calls a loop
-        _scratch.kept = NOTHING
-        team.run(function, arguments, tickets)
-        _scratch.keep((memory, start))
+        return
+    # while threads use the memory, this one may run a signal handler that calls a loop
+    _scratch.kept = NOTHING
+    team.run(function, arguments, tickets)
+    if forms == ROWS:
+        arguments = array("q", (0, 1, *shape, start, *addresses, SUMS, ranges))
+        call(arguments.buffer_info()[0])
+    _scratch.keep((memory, start))
 
 
 @lru_cache(maxsize=256)  # so that calls for small batches take less time
@@ -180,7 +202,8 @@ def _plan(loop: SharedLoop, dtype: np.dtype[Any], B: int, n: int, m: int) -> tup
     """Return what depends only on these arguments.
 
     These are the compiled loop, its address, the forms, the number of parts into which z or dL/dx
-    can be divided, the number of rows in a group, and the memory of a ticket, in numbers and bytes.
+    can be divided, the number of rows in a group, the memory of a ticket, in numbers and bytes, and
+    the work, in multiplications; a number of x or z that is copied counts as COPY of them.
     """
     lanes = UNIT_BYTES // dtype.itemsize
     forms = _forms.forms(B, n, m, lanes)
@@ -193,7 +216,8 @@ def _plan(loop: SharedLoop, dtype: np.dtype[Any], B: int, n: int, m: int) -> tup
         needed = max(needed, room_over_neurons(B if forms & ~_forms.DP else 0, n, m, lanes))
     room = -(-needed // LANES) * LANES
     call, function = loop.compiled_for(dtype)
-    return call, function, forms, parts, COLUMNS // gcd(COLUMNS, m), room, room * dtype.itemsize
+    group, work = COLUMNS // gcd(COLUMNS, m), B * (n * (n + 1) // 2 * m + COPY * (n + m))
+    return call, function, forms, parts, group, room, room * dtype.itemsize, work
 
 
 def _aligned(size: int) -> tuple[Any, int]:

@@ -13,7 +13,8 @@ each one block of lanes, stay in registers while a number from Q (or D) multipli
 `packed_gradient_over_inputs`   columns c = (i, k), lanes are inputs j, sums over samples:
                        D_c = x_i dz_k,    dq_ijk = sum D_c x_j, twice that off the diagonal
 
-How the triangle is cut, for groups of G rows (so that 6 divides G m) and blocks of inputs j:
+How the triangle is cut, for groups of G rows (so that 6 divides G m, for m neurons of the ticket)
+and blocks of inputs j:
 
         j  ->
     i   \####|........|........|      #  near the diagonal: q_ii is halved, entries below are 0
@@ -68,10 +69,10 @@ def roundings(n: int) -> int:
 # The arguments, all int64. There are B samples of n inputs, `stride` numbers apart, and m neurons.
 # A loop processes `group` rows of a triangle at once, and each ticket has `room` numbers of
 # `memory`. The rest are addresses. For the gradients, z holds dz, and the address of a gradient
-# that is not wanted is 0.
+# that is not wanted is 0. The neurons are divided into `ranges`, for z with samples as lanes.
 # The bits of `forms` say which results are computed with neurons as lanes (`_forms`).
 Arguments = namedtuple(
-    "Arguments", "counter tickets B n m stride group room memory x P z dx dP forms"
+    "Arguments", "counter tickets B n m stride group room memory x P z dx dP forms ranges"
 )
 DX, DP = Arguments._fields.index("dx"), Arguments._fields.index("dP")
 
@@ -99,6 +100,7 @@ def arguments_at(like):
         address(given[12], like),
         address(given[13], like),
         given[14],
+        given[15],
     )
 
 
@@ -127,11 +129,12 @@ def _to_tiles(rows, stride, count, n, tiles, lanes):
 
 
 @inline
-def _twice_from_tiles(tiles, count, n, rows, lanes):
-    """rows[s, i] = 2 tiles[s // lanes, i, s % lanes]."""
+def _twice_from_tiles(tiles, count, place, rows, lanes):
+    """rows[s, i] = 2 tiles[s // lanes, i, s % lanes] for a range of i; a row has n numbers."""
+    n, (first, last) = place
     for s in range(count):
         row, tile = advance(rows, s * n), advance(tiles, s // lanes * n * lanes + s % lanes)
-        for i in range(n):
+        for i in range(first, last):
             row[i] = 2 * tile[i * lanes]
 
 
@@ -174,21 +177,22 @@ def _store_six(to, sums, lanes):
 
 
 @inline
-def _column(c, i0, m):
-    """Column c = (i, k) of the group that begins in row i0."""
-    return i0 + c // m, c % m
+def _column(c, i0, neurons):
+    """Column c = (i, k) of the group that begins in row i0, for a range of neurons k."""
+    m = neurons[1] - neurons[0]
+    return i0 + c // m, neurons[0] + c % m
 
 
 @inline
-def _six_columns(c, i0, m):
+def _six_columns(c, i0, neurons):
     """Column c of the group that begins in row i0, and the next five."""
     return (
-        _column(c, i0, m),
-        _column(c + 1, i0, m),
-        _column(c + 2, i0, m),
-        _column(c + 3, i0, m),
-        _column(c + 4, i0, m),
-        _column(c + 5, i0, m),
+        _column(c, i0, neurons),
+        _column(c + 1, i0, neurons),
+        _column(c + 2, i0, neurons),
+        _column(c + 3, i0, neurons),
+        _column(c + 4, i0, neurons),
+        _column(c + 5, i0, neurons),
     )
 
 
@@ -243,16 +247,23 @@ def clear(tiles, count, zero):
 
 
 @inline
-def _over_columns(given, tiles, zero, compute):
+def _rows_of_group(m):
+    """The smallest number of rows whose columns are a multiple of six, for m neurons."""
+    return COLUMNS // ((3 - 2 * (m % 3 > 0)) * (2 - m % 2))
+
+
+@inline
+def _over_columns(given, neurons, tiles, zero, compute):
     """Copy six columns (i, k) at a time, and call `compute` with them for every tile of samples."""
-    n, m = given.n, given.m
-    q, size = advance(tiles.spare, COLUMNS * lane_count(zero)), (n, m)
+    n, count = given.n, neurons[1] - neurons[0]
+    group = _rows_of_group(count)
+    q, size = advance(tiles.spare, COLUMNS * lane_count(zero)), (n, given.m)
     for block in range(0, n, J_BLOCK):
         j1 = min(block + J_BLOCK, n)
-        for i0 in range(0, j1, given.group):
+        for i0 in range(0, j1, group):
             j0 = max(i0, block)
-            for c in range(0, min(given.group, n - i0) * m, COLUMNS):
-                columns = _six_columns(c, i0, m)
+            for c in range(0, min(group, n - i0) * count, COLUMNS):
+                columns = _six_columns(c, i0, neurons)
                 _copy_columns(given.P, columns, size, j0, j1, q)
                 for t in range(tiles.count):
                     compute(tiles, t, size, columns, q, j0, j1, zero)
@@ -281,20 +292,25 @@ def _add_values(tiles, t, size, columns, q, j0, j1, zero):
 
 @inline
 def values_of_samples(given, ticket):
-    """z, shape (B, m); each ticket covers some of the samples."""
+    """z, shape (B, m); each ticket covers some of the samples and of the neurons.
+
+    The neurons are divided if there are fewer blocks of samples than threads.
+    """
     n, m, zero = given.n, given.m, zeros(given.x, UNITS)
     lanes = lane_count(zero)
     x_tiles = advance(given.memory, ticket * given.room)
     z_tiles = advance(x_tiles, n * WIDTH)
     spare = advance(z_tiles, m * WIDTH)
-    first, last = share(ticket, given.tickets, given.B, lanes)
+    parts = given.tickets // given.ranges
+    first, last = share(ticket % parts, parts, given.B, lanes)
+    neurons = share(ticket // parts, given.ranges, m, 1)
     for s in range(first, last, WIDTH):
         count = min(WIDTH, last - s)
         tiles = Tiles((count + lanes - 1) // lanes, x_tiles, z_tiles, x_tiles, spare)
         _to_tiles(advance(given.x, s * given.stride), given.stride, count, n, x_tiles, lanes)
         clear(z_tiles, tiles.count * m, zero)
-        _over_columns(given, tiles, zero, _add_values)
-        _twice_from_tiles(z_tiles, count, m, advance(given.z, s * m), lanes)
+        _over_columns(given, neurons, tiles, zero, _add_values)
+        _twice_from_tiles(tiles.z, count, (m, neurons), advance(given.z, s * m), lanes)
 
 
 # ---- dL/dx ---------------------------------------------------------------------------------
@@ -404,10 +420,10 @@ def input_gradient_of_samples(given, ticket):
         clear(dx_tiles, n_tiles * n, zero)
         tiles = Tiles(n_tiles, x_tiles, dz_tiles, dx_tiles, advance(dz_tiles, m * WIDTH))
         if m <= FEW:
-            _over_columns(given, tiles, zero, _add_columns)
+            _over_columns(given, (0, m), tiles, zero, _add_columns)
         else:
             _add_pairs(given, tiles, zero)
-        _twice_from_tiles(dx_tiles, count, n, advance(given.dx, s * n), lanes)
+        _twice_from_tiles(dx_tiles, count, (n, (0, n)), advance(given.dx, s * n), lanes)
 
 
 # ---- dL/dP ---------------------------------------------------------------------------------
@@ -499,6 +515,6 @@ def packed_gradient_over_inputs(given, ticket):
                             sums = add_products(sums, six_apart(D, b, APART), xj)
                         _store_six(found, sums, lanes)
                         for o in range(used):
-                            i, k = _column(c + o, i0, m)
+                            i, k = _column(c + o, i0, (0, m))
                             row = advance(given.dP, pair_row(i, n) * m + k)
                             _store_row(found, o, row, start, (i, n, m, lanes), s == 0)
