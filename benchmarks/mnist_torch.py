@@ -2,8 +2,9 @@
 
 `Quadratic(784, 10)` is compared with the same function written by hand (`quadratic_rivals`), both
 with AdamW and a rate of 3e-4, with one thread. Both start with the same parameters and take turns,
-step by step. Then follow rates of 1e-3 for all parameters and with `parameter_groups`, and low-rank
-layers.
+step by step. Then follow rates of 1e-3 for all parameters and with `parameter_groups`, low-rank
+layers, and a small CNN whose first convolution is linear or quadratic. Each pixel is standardized
+by itself, or all with the same mean and deviation.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from torch.nn.functional import cross_entropy
 from benchmarks.denormals import BATCH, EPOCHS, standardized
 from benchmarks.quadratic_rivals import ByHand
 from quadric.datasets import mnist
-from quadric.torch import LowRankQuadratic, Quadratic, parameter_groups
+from quadric.torch import LowRankQuadratic, Quadratic, QuadraticConv2d, parameter_groups
 
 
 class Written(nn.Module):
@@ -34,6 +35,19 @@ class Written(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return ByHand.apply(x, self.Q) + self.linear(x)
+
+
+def cnn(first: type[nn.Module]) -> nn.Module:
+    """Two convolutions and a linear layer."""
+    return nn.Sequential(
+        nn.Unflatten(1, (1, 28, 28)),
+        first(1, 8, 5, stride=2),
+        nn.ReLU(),
+        nn.Conv2d(8, 16, 3, stride=2),
+        nn.ReLU(),
+        nn.Flatten(),
+        nn.Linear(400, 10),
+    )
 
 
 def batches(X: torch.Tensor, y: torch.Tensor, seed: int):
@@ -87,6 +101,10 @@ def main() -> None:
         print(f"rate 1e-3, {name:<24}{total:7.1f} s, {scores(model, X_test, y_test)}", flush=True)
 
     for seed in (0, 1):
+        for first in (nn.Conv2d, QuadraticConv2d):
+            torch.manual_seed(seed)
+            model = cnn(first)
+            run(f"{first.__name__}, seed {seed}", model, parameter_groups(model, 1e-3))
         torch.manual_seed(seed)
         model = Quadratic(784, 10)
         run(f"one rate, seed {seed}", model, model.parameters())
@@ -95,6 +113,16 @@ def main() -> None:
         for rank in (8, 32):
             model = LowRankQuadratic(784, 10, rank)
             run(f"rank {rank}, seed {seed}", model, parameter_groups(model, 1e-3))
+
+    print("all pixels with the same mean and deviation")
+    X = torch.from_numpy((raw - raw.mean()) / raw.std())
+    X_test = torch.from_numpy((data.X_test.astype(np.float32) - raw.mean()) / raw.std())
+    for seed in (0, 1):
+        torch.manual_seed(seed)
+        model = Quadratic(784, 10)
+        run(f"one rate, seed {seed}", model, model.parameters())
+        model = Quadratic(784, 10)
+        run(f"groups, seed {seed}", model, parameter_groups(model, 1e-3))
 
 
 if __name__ == "__main__":

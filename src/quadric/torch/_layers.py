@@ -103,7 +103,10 @@ class _Layer(nn.Module):
         pruned parameter is not in the dictionary, but is an attribute.
         """
         own = self._parameters
-        return [own[name] if name in own else getattr(self, name) for name in self.names]
+        try:
+            return [own[name] for name in self.names]
+        except KeyError:
+            return [getattr(self, name) for name in self.names]
 
     def extra_repr(self) -> str:
         return (

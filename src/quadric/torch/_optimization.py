@@ -47,8 +47,8 @@ def parameter_groups(model: nn.Module, lr: float) -> list[dict[str, Any]]:
 
     Adam and similar optimizers change every entry by about the learning rate in each step. A
     neuron has n(n+1)/2 entries of Q but only n linear weights, so a step with one rate for all
-    changes the quadratic part about sqrt(n) times as much. The group of each `packed` therefore
-    has the rate lr / sqrt(n).
+    changes the quadratic part about sqrt(n) times as much, and each entry off the diagonal counts
+    twice in x'Qx. The group of each `packed` therefore has the rate lr / (2 sqrt(n)).
 
     Parameters
     ----------
@@ -69,23 +69,23 @@ def parameter_groups(model: nn.Module, lr: float) -> list[dict[str, Any]]:
     >>> model = nn.Sequential(nn.Linear(784, 100), nn.ReLU(), Quadratic(100, 10))
     >>> optimizer = torch.optim.AdamW(parameter_groups(model, lr=1e-3))
     >>> [group["lr"] for group in optimizer.param_groups]
-    [0.001, 0.0001]
+    [0.001, 5e-05]
     """
     if not isinstance(model, nn.Module):
         raise TypeError(f"model must be a torch.nn.Module. Got {type(model).__name__} instead.")
     lr = check_number("lr", lr, at_least=0)
-    inputs = {
-        id(parameter): module.in_features
+    divisors = {
+        id(parameter): 2 * math.sqrt(module.in_features)
         for module in model.modules()
         if isinstance(module, Quadratic)
         for name, parameter in module.named_parameters()
         if "packed" in name  # also pruned ("packed_orig") and parametrized
     }
-    groups: dict[int, list[nn.Parameter]] = {1: []}
+    groups: dict[float, list[nn.Parameter]] = {1.0: []}
     for parameter in model.parameters():
-        groups.setdefault(inputs.get(id(parameter), 1), []).append(parameter)
+        groups.setdefault(divisors.get(id(parameter), 1.0), []).append(parameter)
     return [
-        {"params": parameters, "lr": lr / math.sqrt(n)}
-        for n, parameters in groups.items()
+        {"params": parameters, "lr": lr / divisor}
+        for divisor, parameters in groups.items()
         if parameters
     ]

@@ -77,8 +77,10 @@ def quadratic(
     if not is_flat and x.is_nested:
         return _of_nested(quadratic, x, packed, W, b)
     n, m = _sizes(x, packed)
-    _check("W", W, (m, n), x)
-    _check("b", b, (m,), x)
+    if W is not None:
+        _check("W", W, (m, n), x)
+    if b is not None:
+        _check("b", b, (m,), x)
     z = quadratic_form(x if is_flat else x.reshape(-1, n), packed)
     if not is_flat:  # before the sums, so that the result is not a view (FSDP warns about views)
         z = z.reshape(*x.shape[:-1], m)
@@ -201,17 +203,16 @@ def _prepared(*tensors: Any) -> tuple[Any, ...]:
 
 def _sizes(x: Tensor, packed: Tensor) -> tuple[int, int]:
     """Return n and m; raise RuntimeError, as torch does, if x and packed do not match."""
-    if packed.ndim != 2:
-        raise RuntimeError(
-            f"expected packed of shape (n(n+1)/2, m). Got {tuple(packed.shape)} instead."
-        )
-    pairs, m = packed.shape
-    n = x.shape[-1] if x.ndim else None
+    shape, sizes = x.shape, packed.shape
+    if len(sizes) != 2:
+        raise RuntimeError(f"expected packed of shape (n(n+1)/2, m). Got {tuple(sizes)} instead.")
+    pairs, m = sizes
+    n = shape[-1] if shape else None
     if (
         n is None
         or 2 * pairs != n * (n + 1)
         or packed.dtype != x.dtype
-        or packed.device != x.device
+        or not ((x.is_cpu and packed.is_cpu) or packed.device == x.device)
     ):
         n = int((2 * pairs) ** 0.5)
         _check_input(x, n)
