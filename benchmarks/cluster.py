@@ -19,6 +19,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -181,10 +182,29 @@ def joined(rows: int) -> None:
     print(f"in memory: {seconds:.1f} s, {model.n_iter_[0]} iterations, {scores(model, *test)}")
 
 
-def one(rows: int) -> None:
-    """A million rows x 20: one worker with two threads, and in memory."""
+def read_lazily(path: Path, like: Array) -> Any:
+    """Return a stored array as a Dask array, whose ten chunks are read by the workers."""
+    import dask
     import dask.array as da
 
+    ends = np.linspace(0, len(like), 11, dtype=int)
+    parts = [
+        da.from_delayed(
+            dask.delayed(rows_of_file)(path, start, stop),
+            (stop - start, *like.shape[1:]),
+            like.dtype,
+        )
+        for start, stop in pairwise(ends.tolist())
+    ]
+    return da.concatenate(parts)
+
+
+def rows_of_file(path: Path, start: int, stop: int) -> Array:
+    return np.array(np.load(path, mmap_mode="r")[start:stop])
+
+
+def one(rows: int) -> None:
+    """A million rows x 20: one worker with two threads, and in memory."""
     X, y = drawn(rows, 20, 0)
     with tempfile.TemporaryDirectory() as place, workers(1, 2) as started:
         np.save(Path(place, "X.npy"), X)
@@ -192,11 +212,7 @@ def one(rows: int) -> None:
         for _ in range(3):
             inside, alone = seconds_of(lambda: QuadraticLogisticRegression().fit(X, y))
             with started.connected():
-                chunks = rows // 10
-                lazy = [
-                    da.from_array(np.load(Path(place, f"{name}.npy"), mmap_mode="r"), chunks=chunks)
-                    for name in ("X", "y")
-                ]
+                lazy = [read_lazily(Path(place, f"{k}.npy"), a) for k, a in (("X", X), ("y", y))]
                 outside, there = seconds_of(lambda g=lazy: QuadraticLogisticRegression().fit(*g))
             gap = abs(alone.loss_ - there.loss_) if hasattr(alone, "loss_") else float("nan")
             print(
@@ -263,7 +279,8 @@ def rivals(rows: int) -> None:
         with contextlib.suppress(ImportError):
             from dask_ml.linear_model import LogisticRegression
 
-            expanded = lazy.map_blocks(expand.transform, chunks=(lazy.chunks[0], (width,)))
+            chunks_of_features = (lazy.chunks[0], (width,))
+            expanded = lazy.map_blocks(expand.transform, dtype=float, chunks=chunks_of_features)
             expanded = client.persist(expanded)
             for solver in ("lbfgs", "admm"):
                 rival = LogisticRegression(solver=solver, C=1.0)

@@ -11,6 +11,10 @@ from quadric.cluster._collections import (
     check_absent as check_absent,
     is_collection as is_collection,
 )
+from quadric.cluster._parts import (
+    odd_values as odd_values,
+    weights_by_class as weights_by_class,
+)
 from quadric.cluster._predictions import lazily
 from quadric.cluster._progress import Checkpoint as Checkpoint, checkpoint, current as current
 from quadric.cluster._rows import Rows as Rows

@@ -228,3 +228,29 @@ def _picked(array: Any, inside: Array) -> Any:
     if array is None:
         return None
     return array.iloc[inside] if hasattr(array, "iloc") else array[inside]
+
+
+# ---- facts about values ----------------------------------------------------------------------
+
+# These are here and not in `estimators`, because a new worker would import scikit-learn for them.
+
+
+def odd_values(block: Block) -> Array:
+    """Numbers of non-finite values of each input and of the targets, of bad weights, and weight."""
+    X, y, weight = block
+    if sparse.issparse(X):
+        odd = np.bincount(X.indices[~np.isfinite(X.data)], minlength=X.shape[1])
+    else:
+        odd = (~np.isfinite(X)).sum(axis=0)
+    targets = (~np.isfinite(y)).sum() if y is not None and y.dtype.kind == "f" else 0
+    bad, total = 0, float(X.shape[0])
+    if weight is not None:
+        bad = (~(np.isfinite(weight) & (weight >= 0))).sum()
+        total = weight.sum()
+    return np.array([*odd, targets, bad, total], dtype=np.float64)
+
+
+def weights_by_class(block: Block, n_classes: int) -> Array:
+    """The sum of the weights of each class."""
+    assert block.y is not None
+    return np.bincount(block.y, weights=block.weight, minlength=n_classes).astype(float)

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 from sklearn.utils import check_random_state, compute_class_weight
 
 from quadric import cluster
@@ -80,7 +79,7 @@ def collect(estimator: Any, X: Any, y: Any, sample_weight: Any, *, classify: boo
 
 def _check_values(rows: cluster.Rows, estimator: Any) -> None:
     """Raise ValueError, as scikit-learn does, for values that are not finite."""
-    found = rows.total(_odd_values)
+    found = rows.total(cluster.odd_values)
     names = rows.columns or [f"column {k}" for k in range(rows.n_columns)]
     owner = type(estimator).__name__
     for name, count in zip(names, found[: rows.n_columns], strict=True):
@@ -101,21 +100,6 @@ def _check_values(rows: cluster.Rows, estimator: Any) -> None:
         raise ValueError("sample_weight must not be zero for all samples.")
 
 
-def _odd_values(block: Block) -> Array:
-    """Numbers of non-finite values of each input and of the targets, of bad weights, and weight."""
-    X, y, weight = block
-    if sparse.issparse(X):
-        odd = np.bincount(X.indices[~np.isfinite(X.data)], minlength=X.shape[1])
-    else:
-        odd = (~np.isfinite(X)).sum(axis=0)
-    targets = (~np.isfinite(y)).sum() if y is not None and y.dtype.kind == "f" else 0
-    bad, total = 0, float(X.shape[0])
-    if weight is not None:
-        bad = (~(np.isfinite(weight) & (weight >= 0))).sum()
-        total = weight.sum()
-    return np.array([*odd, targets, bad, total], dtype=np.float64)
-
-
 def in_blocks(
     rows: cluster.Rows, n_outputs: int, dtype: np.dtype[Any], class_weight: Any
 ) -> BlockSamples:
@@ -134,13 +118,8 @@ def _weights_of_classes(rows: cluster.Rows, class_weight: Any) -> Array | None:
     if class_weight != "balanced":
         each: Array = compute_class_weight(class_weight, classes=rows.classes, y=rows.classes)
         return each
-    sums = rows.total(_weights_by_class, len(rows.classes))
+    sums = rows.total(cluster.weights_by_class, len(rows.classes))
     return np.divide(sums.sum() / np.count_nonzero(sums), sums, where=sums > 0, out=sums.copy())
-
-
-def _weights_by_class(block: Block, n_classes: int) -> Array:
-    assert block.y is not None
-    return np.bincount(block.y, weights=block.weight, minlength=n_classes).astype(float)
 
 
 # ---- the network estimators ------------------------------------------------------------------
