@@ -225,6 +225,7 @@ def one(rows: int) -> None:
 def overhead(rows: int) -> None:
     """An evaluation with 2000 parameters: in a task, and the same arithmetic by itself."""
     import dask.array as da
+    from threadpoolctl import threadpool_limits
 
     from quadric.cluster import Rows
     from quadric.core import Stack, draw_layers
@@ -244,6 +245,8 @@ def overhead(rows: int) -> None:
             with contextlib.ExitStack() as inside:
                 if count:
                     inside.enter_context(inside.enter_context(workers(count)).connected())
+                else:  # one thread, as on the workers
+                    inside.enter_context(threadpool_limits(1))
                 held = Rows(da.from_array(X, chunks=1000), da.from_array(y), classify=True)
                 samples = BlockSamples(held.n_rows, n, held.total, encoding)
                 times = [
@@ -291,7 +294,7 @@ def rivals(rows: int) -> None:
                     print(f"dask-ml {solver}: {seconds:.1f} s, {_of(P, test_y)}", flush=True)
                 except Exception as error:
                     print(f"dask-ml {solver}: {type(error).__name__}: {str(error)[:200]}")
-    sgd = SGDClassifier(loss="log_loss", alpha=1e-6, random_state=0)
+    sgd = SGDClassifier(loss="log_loss", random_state=0)
 
     def stream() -> None:
         for _ in range(3):
