@@ -1,9 +1,11 @@
 """Fits on real schedulers and workers, which are killed: the bits are always the same."""
 
 import faulthandler
+import functools
 import itertools
 import os
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -15,7 +17,7 @@ import pytest
 
 import quadric
 from quadric import QuadraticClassifier, QuadraticLogisticRegression, cluster
-from quadric.cluster import _workers
+from quadric.cluster import _tasks, _workers
 from tests.support import processes
 
 pytestmark = pytest.mark.slow  # every test starts a cluster
@@ -249,6 +251,24 @@ def test_workers_that_die_for_good_end_the_fit(new_cluster, monkeypatch):
         with pytest.raises(RuntimeError, match="has had no workers for 2 seconds"):
             fit_for_ever()
     assert time.monotonic() - start < 60
+
+
+@pytest.mark.parametrize("what", ["worker", "scheduler"])
+def test_tasks_end_if_nothing_answers_any_more(what, new_cluster, monkeypatch):
+    """The last worker is killed, or the scheduler freezes."""
+    monkeypatch.setattr(_workers, "SECONDS_WITHOUT_WORKERS", 2)
+    monkeypatch.setattr(_workers, "SECONDS_TO_ANSWER", 1)
+    monkeypatch.setattr(_tasks, "SECONDS_TO_LOOK", 0.5)
+    one = new_cluster(1)
+    sleep = eval("lambda seconds, shared: __import__('time').sleep(seconds)")
+    stop = one.workers[0].kill
+    if what == "scheduler":
+        stop = functools.partial(one.scheduler.send_signal, signal.SIGSTOP)
+    with cluster.connected(one.address) as client:
+        threading.Timer(2.0, stop).start()
+        with pytest.raises(RuntimeError, match="has had no workers for 2 seconds"):
+            list(cluster.run_tasks(client, sleep, [600, 601]))
+        one.scheduler.kill()  # so that closing the client does not wait for it
 
 
 def test_a_worker_with_another_version_is_refused_by_name(new_cluster, tmp_path):

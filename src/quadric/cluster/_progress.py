@@ -3,7 +3,7 @@
 import contextlib
 import io
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +23,6 @@ class Checkpoint:
 
     path: Path
     resume: bool
-    told: Callable[..., object] | None = None
     facts: dict[str, Any] = field(default_factory=dict)
 
     def begin(self, facts: dict[str, Any]) -> tuple[dict[str, Array], dict[str, Any]] | None:

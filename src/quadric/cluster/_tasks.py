@@ -8,12 +8,14 @@ tasks.
 
 import contextlib
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
 from quadric.cluster._workers import (
     SECONDS_TO_GATHER,
+    LostError,
     Versions,
+    Watch,
     address_of,
     advice,
     check_workers,
@@ -24,6 +26,7 @@ from quadric.cluster._workers import (
 )
 
 ROUNDS_WITHOUT_RESULT = 5  # maximum number of such rounds in a row
+SECONDS_TO_LOOK = 10.0  # at the cluster, while tasks are awaited
 RETRIES = 3  # for a task that raises an error; the scheduler itself moves runs of a dead worker
 
 
@@ -62,7 +65,8 @@ def run_tasks(
     Raises
     ------
     RuntimeError
-        If a worker has other versions, or if no task finishes any more.
+        If a worker has other versions, if no task finishes any more, or if there are no workers for
+        five minutes.
     ConnectionError
         If the scheduler is gone.
 
@@ -99,7 +103,7 @@ def _round(
     note: Callable[[Any], str],
 ) -> Generator[Any, None, str]:
     """Submit the tasks and yield results; append lost tasks to `lost` and return the reason."""
-    from distributed import KilledWorker, as_completed
+    from distributed import KilledWorker
 
     try:
         # To one worker; the others fetch a copy when they first need it. `broadcast=True` can wait
@@ -114,27 +118,45 @@ def _round(
     except Exception as error:  # workers or the scheduler died in the meantime
         lost.extend(tasks)
         return one_line(error)
-    reason, failures = "", []
+    reason, failures, left = "", [], dict(futures)
     try:
-        for future in as_completed(list(futures), loop=client.loop):
+        for future in _finished(client, list(futures)):
+            task = left.pop(future)
             raised = future.exception() if future.status == "error" else None
             if raised is None or isinstance(raised, KilledWorker):
                 try:
                     result = future.result(timeout=SECONDS_TO_GATHER)
                 except Exception as error:  # canceled, or lost before it arrived
-                    lost.append(futures[future])
+                    lost.append(task)
                     reason = one_line(error)
                 else:
                     yield result
             else:
-                raised.add_note(note(futures[future]))
+                raised.add_note(note(task))
                 failures.append(raised)
                 _cancel(client, futures)
+    except LostError as error:
+        lost.extend(left.values())
+        reason = one_line(error)
     finally:
         _cancel(client, futures)
     if failures:
         raise failures[0]
     return reason
+
+
+def _finished(client: Any, futures: Sequence[Any]) -> Iterator[Any]:
+    """Yield the futures as they finish; raise LostError if no task is run any more."""
+    from distributed import as_completed
+
+    left, watch = dict.fromkeys(futures), Watch(client, futures, ())
+    while left:
+        try:
+            for future in as_completed(list(left), loop=client.loop, timeout=SECONDS_TO_LOOK):
+                del left[future]
+                yield future
+        except TimeoutError:
+            watch.look()
 
 
 def _cancel(client: Any, futures: dict[Any, Any]) -> None:

@@ -274,7 +274,7 @@ def wait_for(client: Any, futures: Sequence[Any], addresses: Sequence[str]) -> N
     """
     from distributed import CancelledError, wait
 
-    watch = _Watch(client, futures, addresses)
+    watch = Watch(client, futures, addresses)
     while True:
         try:
             wait(list(futures), timeout=SECONDS_BETWEEN_LOOKS)
@@ -292,7 +292,7 @@ def cancel(client: Any, futures: Sequence[Any]) -> None:
             client.sync(client._cancel, futures, callback_timeout=SECONDS_TO_ANSWER)
 
 
-class _Watch:
+class Watch:
     """Notices that the tasks of some futures are not run any more.
 
     If there is no worker for a moment, the scheduler keeps a task that prefers a lost worker, and
@@ -350,7 +350,7 @@ def gathered(client: Any, futures: Sequence[Any], addresses: Sequence[str]) -> l
 
 def _fetched(client: Any, futures: Sequence[Any], addresses: Sequence[str]) -> list[Any]:
     """Return the results; they may be computed again in the meantime, if a worker dies."""
-    watch = _Watch(client, futures, addresses)
+    watch = Watch(client, futures, addresses)
     answer = asyncio.run_coroutine_threadsafe(client._gather(futures), client.loop.asyncio_loop)
     # Not canceled if it is lost: it ends when the futures are released, and canceled coroutines of
     # Dask leave errors in the log.

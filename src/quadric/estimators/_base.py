@@ -387,9 +387,11 @@ class QuadraticNetworkEstimator(FittedAttributes, NetworkParameters):
             state.history.validation_score = []
         stack = Stack(self.network_.layers, self.network_.activations, loss)
         try:
-            with progress(title, options.epochs) if self.verbose else nullcontext() as report:
+            on_cluster = isinstance(samples, BlockSamples)
+            rows = len(samples) if on_cluster else 0
+            with progress(title, options.epochs, rows) if self.verbose else nullcontext() as report:
                 run: Any = train
-                if isinstance(samples, BlockSamples):
+                if on_cluster:
                     from quadric.estimators import _on_cluster
 
                     run = _on_cluster.train

@@ -269,10 +269,11 @@ class QuadraticLogisticRegression(ClassPredictions, ClassifierMixin, NeuronAttri
         if not self.fit_intercept:
             network.layers[0].b[...] = 0
         stack, state = Stack(network.layers, [last], loss), TrainingState()
-        bar = progress(type(self).__name__, self.max_iter) if self.verbose else nullcontext()
-        with bar as report:
+        on_cluster = isinstance(samples, BlockSamples)
+        name, rows = type(self).__name__, len(samples) if on_cluster else 0
+        with progress(name, self.max_iter, rows) if self.verbose else nullcontext() as report:
             run: Any = train
-            if isinstance(samples, BlockSamples):
+            if on_cluster:
                 from quadric.estimators import _on_cluster
 
                 run = _on_cluster.train

@@ -2,6 +2,7 @@
 
 import importlib.util
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -56,12 +57,13 @@ def warn_about_training(options: Options, state: TrainingState) -> None:
 
 
 @contextmanager
-def progress(title: str, total: int) -> Iterator[Callable[[Epoch], None]]:
+def progress(title: str, total: int, rows: int = 0) -> Iterator[Callable[[Epoch], None]]:
     """Yield a callback for `train`.
 
     The progress is a bar in a notebook, or on a terminal if rich is installed, and plain lines
-    otherwise.
+    otherwise. If `rows` is not 0, the text also has the rows per second of the last epoch.
     """
+    start = time.perf_counter()
     rich = sys.stderr.isatty() and importlib.util.find_spec("rich") is not None
     shown = _bar if rich else _lines
     if notebook.has_display():  # where rich would ask for ipywidgets
@@ -70,6 +72,10 @@ def progress(title: str, total: int) -> Iterator[Callable[[Epoch], None]]:
     def report(epoch: Epoch) -> None:
         score = epoch.validation_score
         text = f"loss {epoch.loss:.4g}" + ("" if score is None else f", score {score:.4f}")
+        if rows:
+            nonlocal start
+            before, start = start, time.perf_counter()
+            text += f", {rows / max(start - before, 1e-9):,.0f} rows per second"
         update(epoch.index + 1, text)
 
     with shown(title, total) as update:
