@@ -4,6 +4,7 @@ A module of one's own, such as a bilinear block with a residual connection, is a
 inputs between two activations. The polynomial is one layer if its degree is two at most.
 """
 
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -25,12 +26,11 @@ def network_of_module(module: Any) -> Network:
     try:
         return to_network(module)
     except ValueError as error:
-        from torch import nn
-
         try:
             steps = recorded_steps(module)
         except ValueError as other:
-            raise (error if isinstance(module, nn.Sequential) else other) from None
+            is_stack = isinstance(module, sys.modules["torch"].nn.Sequential)
+            raise (error if is_stack else other) from None
     return _network(steps)
 
 
