@@ -38,7 +38,7 @@ BUNDLED = {
 }
 MOST_TERMS = 15  # per class
 WITHIN = 1.5  # percentage points
-MOST_OF_EBM = 100  # inputs times classes; more take minutes per fit
+MOST_OF_EBM = 40  # inputs times classes; more take minutes per fit
 
 
 # ---- data --------------------------------------------------------------------------------------
