@@ -234,8 +234,8 @@ def test_the_overview_and_the_results_have_the_committed_counts(committed):
     questions = verdicts.count(("question", Verdict.FAILS))
     assert (
         f"{len(judged)} judged statements: {holds} hold, {partly} with a condition, {fails} do not "
-        f"({slips} of them misprints and counts, {questions} questions of ours), {unknown} is "
-        "undecided"
+        f"(of these, {slips} are misprints or counts and {questions} are questions of ours), and "
+        f"{unknown} cannot be judged"
     ) in (ROOT / "docs" / "results" / "index.md").read_text()
 
 
