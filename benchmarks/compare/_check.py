@@ -30,6 +30,7 @@ from benchmarks.compare._tables import Table
 ALLOWED = 0.25
 REPEATS = 2
 TIMED = ("sgd", "layers", "layers-2-threads", "fits", "deployment")
+RUNS = [COMMITTED / file_name(quick=quick) for quick in (True, False)]
 Key = tuple[str, str]  # section and case
 Ratios = dict[Key, dict[str, float]]  # by peer
 
@@ -85,8 +86,9 @@ def main(arguments: Sequence[str]) -> None:
         "--committed",
         type=Path,
         nargs="+",
-        default=[COMMITTED / file_name(quick=quick) for quick in (True, False)],
-        help="files of results; of a section in several, the last counts (default: both runs)",
+        default=[path for path in RUNS if path.exists()],
+        help="files of results; of a section in several, the last counts (default: the runs in "
+        f"{COMMITTED})",
     )
     options = parser.parse_args(arguments)
     committed: dict[str, Any] = {}
