@@ -206,10 +206,11 @@ def contenders():
     from interpret.glassbox import ExplainableBoostingClassifier
 
     return {
-        "readable": SparseQuadraticClassifier(max_terms=MOST_TERMS, random_state=0),
+        "readable": SparseQuadraticClassifier(max_terms=MOST_TERMS, refit=True, random_state=0),
         "readable, strong": SparseQuadraticClassifier(
-            max_terms=MOST_TERMS, hierarchy="strong", random_state=0
+            max_terms=MOST_TERMS, refit=True, hierarchy="strong", random_state=0
         ),
+        "lasso": SparseQuadraticClassifier(max_terms=MOST_TERMS, random_state=0),
         "dense": make_pipeline(StandardScaler(), QuadraticClassifier(random_state=0)),
         # with the usual 14 bags, a fit takes minutes
         "EBM": ExplainableBoostingClassifier(outer_bags=4, random_state=0, n_jobs=1),

@@ -40,6 +40,7 @@ from quadric.lasso import (
     follow,
     grid,
     inputs_of,
+    refit,
 )
 from quadric.network import Network
 from quadric.training import Samples
@@ -125,6 +126,7 @@ class SparseQuadraticEstimator(NeuronAttributes):
     _: KW_ONLY
     hierarchy: str = "none"
     max_terms: int | None = None
+    refit: bool = False
     n_alphas: int = 50
     eps: float = 1e-2
     cv: Any = 5
@@ -136,6 +138,7 @@ class SparseQuadraticEstimator(NeuronAttributes):
         "alpha": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
         "hierarchy": [StrOptions(set(HIERARCHIES))],
         "max_terms": [AT_LEAST_ONE, None],
+        "refit": ["boolean"],
         "n_alphas": [AT_LEAST_ONE],
         "eps": [Interval(Real, 0, 1, closed="neither")],
         "cv": [Interval(Integral, 2, None, closed="left"), "cv_object"],
@@ -341,8 +344,9 @@ class SparseQuadraticEstimator(NeuronAttributes):
     ) -> int:
         """The index of the largest alpha within one standard error of the best, by folds.
 
-        The folds proceed together, some penalties at a time, until the mean loss has risen for
-        several penalties.
+        With `refit`, it is the best alpha, because more terms then lead to overfitting. The folds
+        proceed together, some penalties at a time, until the mean loss has risen for several
+        penalties.
         """
         with Parallel(n_jobs=self.n_jobs, prefer="threads") as parallel:
             folds = parallel(
@@ -352,13 +356,17 @@ class SparseQuadraticEstimator(NeuronAttributes):
             table = np.empty((0, len(splits)))
             for first in range(0, len(alphas), PATIENCE):
                 some = alphas[first : first + PATIENCE]
-                losses = parallel(delayed(_held_out_losses)(*fold, some) for fold in folds)
+                losses = parallel(
+                    delayed(_held_out_losses)(*fold, some, self.refit) for fold in folds
+                )
                 table = np.vstack([table, np.array(losses).T])
                 mean = table.mean(axis=1)
                 best = int(mean.argmin())
                 if len(mean) - 1 - best >= PATIENCE:
                     break
         self.cv_loss_ = table
+        if self.refit:
+            return best
         spread = float(table[best].std(ddof=1)) if len(splits) > 1 else 0.0
         return int(np.argmax(mean <= mean[best] + spread / np.sqrt(len(splits))))
 
@@ -378,6 +386,8 @@ class SparseQuadraticEstimator(NeuronAttributes):
                 "Use a larger alpha, or drop one of the features that are nearly equal."
             )
             warnings.warn(text, ConvergenceWarning, stacklevel=2)
+        if self.refit:
+            point = refit(path.problem, point)
         scale, terms = units.scale, path.problem.terms
         layer = terms.layer(
             point.terms, point.coefficients * scale, point.intercept * scale + units.mean
@@ -397,11 +407,13 @@ class SparseQuadraticEstimator(NeuronAttributes):
         self.network_ = Network([layer], [path.problem.function.last])
 
 
-def _held_out_losses(path: Path, test: Samples, alphas: Array) -> list[float]:
+def _held_out_losses(path: Path, test: Samples, alphas: Array, with_refit: bool) -> list[float]:
     """The mean losses on held-out samples for the next penalties of a path."""
     found = []
     with threads_for_loops():
         for point in follow(path, alphas):
+            if with_refit:
+                point = refit(path.problem, point)
             columns = path.problem.terms.columns(point.terms, test.X)
             z = point.intercept + columns @ point.coefficients
             values = path.problem.function.values(z, test.Y)
@@ -443,6 +455,11 @@ class SparseQuadraticClassifier(ClassifierMixin, ClassPredictions, SparseQuadrat
         costs alpha * sqrt(size of the group) * norm of its coefficients.
     max_terms : int or None, default=None
         The largest number of terms of each output. The penalty is increased until this holds.
+    refit : bool, default=False
+        Whether the chosen terms get new coefficients without the penalty, which makes them too
+        small: they minimize mean loss + ||coefficients||² / (2 n_samples). alpha='auto' is then
+        the penalty whose refitted model has the smallest cross-validated loss. The certificate is
+        that of the model before.
     n_alphas : int, default=50
         The number of penalties on the path.
     eps : float, default=0.01
@@ -546,7 +563,7 @@ class SparseQuadraticRegressor(RegressorMixin, SparseQuadraticEstimator):
 
     Parameters
     ----------
-    alpha, hierarchy, max_terms, n_alphas, eps, cv, tol, random_state, \
+    alpha, hierarchy, max_terms, refit, n_alphas, eps, cv, tol, random_state, \
 n_jobs : see `SparseQuadraticClassifier`
         The penalty, the terms and the solver. The unit of alpha is that of y.
 

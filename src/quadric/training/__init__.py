@@ -17,6 +17,7 @@ from quadric.training._blocks import (
     nodes_of as nodes_of,
     total_of as total_of,
 )
+from quadric.training._lbfgs import Descent as Descent
 from quadric.training._memory_needs import (
     Architecture,
     check_answers,

@@ -528,6 +528,7 @@ def _sparse_estimator(schema: Schema, settings: Settings) -> Any:
         "alpha": "auto" if settings.alpha is None else settings.alpha,
         "max_terms": settings.terms or MOST_TERMS,
         "hierarchy": settings.hierarchy or "none",
+        "refit": True,
         "random_state": settings.seed,
     }
     if schema.classes:
