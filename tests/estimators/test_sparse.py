@@ -6,6 +6,7 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -64,6 +65,41 @@ def test_the_loss_on_held_out_samples_is_that_of_a_fit_to_the_others():
     alone = SparseQuadraticRegressor(alpha=alpha).fit(X[train], y[train])
     loss = ((alone.predict(X[test]) - y[test]) ** 2).mean() / 2 / y.var()
     assert model.cv_loss_[3, 0] == pytest.approx(loss, rel=1e-6)
+
+
+@pytest.mark.parametrize("task", ["regression", "two classes", "three classes"])
+@pytest.mark.parametrize("alpha", ["auto", 0.05])
+def test_refit_fits_the_chosen_terms_again(task, alpha):
+    """With scikit-learn's ridge and logistic regression as references."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(240, 5)) * [1.0, 2.0, 0.5, 3.0, 1.0] + 1
+    z = X[:, 0] * X[:, 1] - X[:, 3] + rng.normal(size=len(X))
+    of = SparseQuadraticRegressor if task == "regression" else SparseQuadraticClassifier
+    y = z if task == "regression" else np.digitize(z, [0.0] if task[:3] == "two" else [-2, 1])
+    lasso = of(alpha=alpha, max_terms=6, random_state=0)
+    model = of(alpha=alpha, max_terms=6, refit=True, random_state=0).fit(X, y)
+    S = (X - model.center_) / model.scale_
+    E = np.column_stack([S[:, list(term)].prod(axis=1) for term in model.terms_])
+    E = (E - E.mean(axis=0)) / E.std(axis=0)
+    if task == "regression":
+        reference = Ridge(alpha=1).fit(E, y)
+        np.testing.assert_allclose(model.predict(X), reference.predict(E), rtol=1e-4, atol=1e-4)
+    elif task == "two classes":
+        reference = LogisticRegression(C=1, tol=1e-10).fit(E, y)
+        np.testing.assert_allclose(model.coefficients_.T, reference.coef_, rtol=1e-3, atol=1e-4)
+    else:
+        P, kept = model.predict_proba(X), model.coefficients_ != 0
+        slope = E.T @ (P - np.eye(3)[y]) / len(X) + model.coefficients_ / len(X)
+        assert np.abs(slope[kept]).max() <= 1e-5
+        assert not kept.all()  # terms that a class does not use stay out
+    if alpha != "auto":  # the same terms, with larger coefficients
+        lasso.fit(X, y)
+        assert lasso.terms_ == model.terms_
+        assert np.abs(model.coefficients_).sum() > 1.05 * np.abs(lasso.coefficients_).sum()
+        assert lasso.certificate_ == model.certificate_
+    else:
+        chosen = len(model.alphas_) - 1
+        assert chosen == model.cv_loss_.mean(axis=1).argmin()
 
 
 def test_max_terms_limits_each_output():
