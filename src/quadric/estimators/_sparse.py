@@ -47,6 +47,7 @@ from quadric.training import Samples
 from quadric.utils import threads_for_loops
 
 PATIENCE = 5  # penalties for which the mean loss on held-out samples may rise
+REFIT_PATIENCE = 20  # the loss of refitted models depends less smoothly on the penalty
 PROVEN = 1e-6  # the largest violation of the optimality conditions without a warning
 SMALLEST = 1e-10  # alpha of standardized targets, if no term is related to them
 
@@ -362,7 +363,7 @@ class SparseQuadraticEstimator(NeuronAttributes):
                 table = np.vstack([table, np.array(losses).T])
                 mean = table.mean(axis=1)
                 best = int(mean.argmin())
-                if len(mean) - 1 - best >= PATIENCE:
+                if len(mean) - 1 - best >= (REFIT_PATIENCE if self.refit else PATIENCE):
                     break
         self.cv_loss_ = table
         if self.refit:
