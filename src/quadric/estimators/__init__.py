@@ -15,12 +15,8 @@ from quadric.estimators._networks import (
     QuadraticRegressor,
 )
 from quadric.estimators._parameters import are_kinds as are_kinds, hidden_sizes as hidden_sizes
-from quadric.estimators._sparse import (
-    SparsePath,
-    SparseQuadraticClassifier,
-    SparseQuadraticRegressor,
-    Stability,
-)
+from quadric.estimators._sparse import SparseQuadraticClassifier, SparseQuadraticRegressor
+from quadric.estimators._sparse_results import SparsePath, Stability
 from quadric.estimators._tails import (
     ScaledPipeline as ScaledPipeline,
     fit_tails,
