@@ -1,28 +1,31 @@
 """Compare the quadratic torch layer with its strongest rivals: `python -m benchmarks.torch_layers`.
 
 The rivals are the lines that an engineer would write instead (`quadratic_rivals`), each also with
-`torch.compile`, and JAX if it is installed. Each is first checked against the layer. Forward +
-backward and forward alone are timed in float32, with one thread (time of the CPU) and two (wall
-time). All contenders take turns, and the median over the rounds counts. A ratio is the time of the
-best rival in units of the layer's.
+`torch.compile`. Each is first checked against the layer. Forward + backward and forward alone are
+timed in float32, with one thread (time of the CPU) and two (wall time). All contenders take turns,
+and the median over the rounds counts. A ratio is the time of the best rival in units of the
+layer's. `--jax` times JAX beside the layer.
 
     python -m benchmarks.torch_layers [--threads 1] [--shapes 1,8,2 8,16,4] [--no-compile]
-    python -m benchmarks.torch_layers --memory | --reduced
+    python -m benchmarks.torch_layers --memory | --reduced | --jax
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+import os
 import time
 import warnings
 from collections.abc import Callable
 from statistics import median
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 
+from benchmarks.compare._layers import jax_pass
 from benchmarks.quadratic_rivals import matrix, rivals
 from benchmarks.shapes import BILINEAR_LIMIT, TORCH_SHAPES
 from benchmarks.timing import best_seconds, seconds_by_round
@@ -172,6 +175,26 @@ def report_memory(shapes: list[tuple[int, int, int]]) -> None:
         print(f"{shape!s:<17}{listed}", flush=True)
 
 
+def report_jax(shapes: list[tuple[int, int, int]]) -> None:
+    """Forward + backward of JAX, whose calls need no autograd engine, on one core."""
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-1:])
+    torch.set_num_threads(1)
+    print("forward + backward of JAX (einsum, compiled) in units of the layer's time, one core")
+    for B, n, m in shapes:
+        if B * n * n * m > BILINEAR_LIMIT:
+            continue
+        layer, (x, dz) = Quadratic(n, m, bias=False, linear=False), inputs(B, n, m)
+        other = jax_pass(x.detach().numpy(), dz.numpy(), layer.Q.detach().numpy())
+        runs = {
+            "quadric": lambda f=layer, x=x, dz=dz: step(f, f.packed, x, dz),
+            "JAX": other,
+        }
+        torch.testing.assert_close(runs["quadric"]().detach().numpy(), np.asarray(other()[0]))
+        turns = seconds_by_round(runs, rounds=41, at_least=2e-3, budget=2.0, fewest=5)
+        ours, theirs = (median(turns[name]) for name in runs)
+        print(f"{(B, n, m)!s:<17}{theirs / ours:6.2f}", flush=True)
+
+
 def report_reduced() -> None:
     print("reduced layer compared with two nn.Linear and a product, forward + backward")
     for threads in (1, 2):
@@ -186,6 +209,7 @@ def main() -> None:
     parser.add_argument("--no-compile", action="store_true")
     parser.add_argument("--memory", action="store_true")
     parser.add_argument("--reduced", action="store_true")
+    parser.add_argument("--jax", action="store_true")
     parser.add_argument("--budget", type=float, default=2.0, help="seconds per line")
     given = parser.parse_args()
     warnings.filterwarnings("ignore", module="torch")
@@ -196,6 +220,8 @@ def main() -> None:
         return report_memory(shapes)
     if given.reduced:
         return report_reduced()
+    if given.jax:
+        return report_jax(shapes)
     for threads in given.threads:
         print(f"quadratic layer, float32, {threads} thread(s); times of rivals relative to quadric")
         cells: list[float] = []
