@@ -221,7 +221,7 @@ def test_predictions_do_not_depend_on_the_number_of_rows():
             assert np.array_equal(core.values(X[:B], P), together[:B])
 
 
-def test_few_rows_use_neurons_as_lanes():
+def test_torch_T5_few_rows_use_neurons_as_lanes():
     assert _forms.forms(1, 784, 10, 16) == _forms.Z | _forms.DX | _forms.DP
     assert _forms.forms(256, 128, 128, 16) == _forms.DP
     assert _forms.forms(1024, 64, 10, 16) == 0
