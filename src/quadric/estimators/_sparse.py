@@ -48,6 +48,7 @@ from quadric.training import Samples
 from quadric.utils import threads_for_loops
 
 PATIENCE = 5  # penalties for which the mean loss on held-out samples may rise
+ROUGHLY = 1e-4  # how precise refitted models are in the choice of a penalty
 REFIT_PATIENCE = 20  # the loss of refitted models depends less smoothly on the penalty
 PROVEN = 1e-6  # the largest violation of the optimality conditions without a warning
 SMALLEST = 1e-10  # alpha of standardized targets, if no term is related to them
@@ -352,11 +353,12 @@ class SparseQuadraticEstimator(NeuronAttributes):
 
 def _held_out_losses(path: Path, test: Samples, alphas: Array, with_refit: bool) -> list[float]:
     """The mean losses on held-out samples for the next penalties of a path."""
-    found = []
+    found: list[float] = []
+    before = None
     with threads_for_loops():
         for point in follow(path, alphas):
             if with_refit:
-                point = refit(path.problem, point)
+                point = before = refit(path.problem, point, before, ROUGHLY)
             columns = path.problem.terms.columns(point.terms, test.X)
             z = point.intercept + columns @ point.coefficients
             values = path.problem.function.values(z, test.Y)
