@@ -55,7 +55,8 @@ def planted(rng, n, design, correlation=0.0, count=10, ratio=3.0, rows=None):
     chosen = rng.permutation(n)[: 2 * count].tolist()
     if design == "hierarchy":  # pairs of inputs that have linear terms as well
         mains = [(i,) for i in sorted(chosen[: count - count // 3 - 1])]
-        pairs = [(mains[2 * k][0], mains[2 * k + 1][0]) for k in range(count // 3)]
+        inputs_of_pairs = [mains[k % len(mains)][0] for k in range(2 * (count // 3))]
+        pairs = [tuple(sorted(inputs_of_pairs[2 * k : 2 * k + 2])) for k in range(count // 3)]
         terms = [*mains, *pairs, (mains[0][0], mains[0][0])]
     else:  # products without linear terms
         terms = [tuple(sorted(chosen[2 * k : 2 * k + 2])) for k in range(count)]
