@@ -105,6 +105,29 @@ class Past(nn.Module):
         return x + self.two(torch.relu(self.one(x)))
 
 
+class InPlace(Past):
+    """`x += ...`; with `twice`, the changed tensor is used under its first name as well."""
+
+    def __init__(self, twice):
+        super().__init__()
+        self.twice = twice
+
+    def forward(self, x):
+        x = self.one(x)
+        before = x
+        x += self.two(x)
+        return x + before if self.twice else x
+
+
+def test_a_tensor_that_is_changed_in_place():
+    torch.manual_seed(0)
+    module, X = InPlace(twice=False).double(), torch.randn(9, 4, dtype=torch.float64)
+    with torch.no_grad():
+        np.testing.assert_allclose(fold(module).forward(X.numpy()), module(X).numpy(), rtol=1e-10)
+    with pytest.raises(ValueError, match="does not record all"):
+        fold(InPlace(twice=True))
+
+
 class Branching(Past):
     def forward(self, x):
         return self.one(x) if x.sum() > 0 else self.two(x)

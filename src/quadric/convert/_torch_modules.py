@@ -21,7 +21,7 @@ def network_of_module(module: Any) -> Network:
 
     A stack of layers keeps them. The layers of other modules are composed.
     """
-    from quadric.torch import recorded_steps, to_network
+    from quadric.torch import recorded_steps, to_network, values_of
 
     try:
         return to_network(module)
@@ -31,7 +31,16 @@ def network_of_module(module: Any) -> Network:
         except ValueError as other:
             is_stack = isinstance(module, sys.modules["torch"].nn.Sequential)
             raise (error if is_stack else other) from None
-    return _network(steps)
+    network = _network(steps)
+    # torch.fx does not record that a tensor is changed in place, for instance
+    X = np.random.default_rng(0).normal(size=(8, network.n_inputs))
+    found, wanted = network.forward(X), values_of(module, X)
+    if found.shape != wanted.shape or not np.allclose(found, wanted, 1e-6, 1e-6):
+        raise ValueError(
+            "torch.fx does not record all that the module computes: its outputs differ from those "
+            "of the recorded layers. Avoid operations that change a tensor in place."
+        )
+    return network
 
 
 TOO_HIGH = (

@@ -24,7 +24,11 @@ from quadric.torch._layers import Linear, Quadratic, Reduced
 from quadric.torch._low_rank import LowRankQuadratic, ProductPlusLinear
 from quadric.torch._optimization import parameter_groups, spectral_penalty
 from quadric.torch._recurrent import QuadraticRNN, QuadraticRNNCell
-from quadric.torch._tracing import Step as Step, recorded_steps as recorded_steps
+from quadric.torch._tracing import (
+    Step as Step,
+    recorded_steps as recorded_steps,
+    values_of as values_of,
+)
 
 __all__ = [
     "Linear",

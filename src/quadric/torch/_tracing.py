@@ -3,6 +3,7 @@
 `torch.fx` records the calls of the module. `quadric.convert.fold` composes the steps.
 """
 
+import copy
 import operator
 from typing import Any, NamedTuple
 
@@ -10,6 +11,7 @@ import torch
 from torch import nn
 from torch.fx import Node, Tracer
 
+from quadric.checks import Array
 from quadric.torch._conversion import (
     activation_of,
     check_has_no_hooks,
@@ -81,6 +83,14 @@ def recorded_steps(module: nn.Module) -> list[Step]:
             "the part that consists of layers, sums and products, or its matrices to fold_bilinear."
         ) from None
     return _Steps(module).of(graph.nodes)
+
+
+def values_of(module: nn.Module, X: Array) -> Array:
+    """Return the outputs of a copy of the module in evaluation mode, in float64."""
+    copied = copy.deepcopy(module).double().eval()
+    with torch.no_grad():
+        found: Array = copied(torch.tensor(X)).numpy()
+    return found
 
 
 class _Steps:
